@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-/// Where the lexer is. It reads one character beyond a number and none beyond anything else.
+/// Says where the lexer is. It reads one character beyond a number and none beyond anything else.
 struct Progress {
   char last = ' ';
   int line = 1;

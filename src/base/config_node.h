@@ -36,7 +36,7 @@ struct ConfigNode {
   std::string shown() const;
 };
 
-/// Not a std::pair: clang-16 rejects a pair of a type that holds a vector of that pair.
+/// A field is no std::pair: clang-16 rejects a pair of a type that holds a vector of that pair.
 struct ConfigField {
   std::string name;
   ConfigNode value;

@@ -176,8 +176,9 @@ void ConfigTree::add(ConfigNode node) {
   parent.node.fields.push_back({std::move(parent.key), std::move(node)});
 }
 
-/// By sorting numbers of fields: looking for each among all before it would be quadratic, and a set
-/// of names takes as much as the fields.
+/// Reports every field whose name an earlier one of the level has. It sorts numbers of fields:
+/// looking for each among all before it would be quadratic, and a set of names takes as much memory
+/// as the fields.
 void ConfigTree::refuse_repeated(Level& level) {
   const std::vector<ConfigField>& fields = level.node.fields;
   std::vector<std::uint32_t> order(fields.size());

@@ -36,7 +36,7 @@ std::string exact_text(double number);
 std::string exact_text(bool value);
 std::string exact_text(std::int64_t number);
 std::string exact_text(int number);
-/// In double quotes, with YAML's escapes.
+/// Returns the text in double quotes, with YAML's escapes.
 std::string exact_text(const std::string& text);
 template <class E>
   requires std::is_enum_v<E>

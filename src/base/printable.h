@@ -20,7 +20,7 @@ std::string printable(std::string_view text, std::string_view kept = {});
 /// The whole characters of the first `most` bytes, then "..."; `text` itself when it is no longer.
 std::string shortened(std::string_view text, std::size_t most);
 
-/// In single quotes when a shell would read anything but itself in it.
+/// Returns the word, in single quotes when a shell would read anything but itself in it.
 std::string shell_quoted(std::string_view word);
 
 }  // namespace orrery

@@ -13,7 +13,7 @@
 
 namespace orrery::calibrate {
 
-/// Times are in seconds.
+/// A coefficient that a fit may change, and its bounds. Times are in seconds.
 struct Coefficient {
   std::string_view name;  ///< as KernelCoefficients::fields has it
   Bounds bounds;          ///< the range that a device can plausibly have
@@ -38,7 +38,7 @@ compute::KernelCoefficients with_values(compute::KernelCoefficients kernels,
 /// FNV-1a over the numbers of a shape: what is held out does not depend on the order of rows.
 std::uint64_t shape_hash(std::span<const std::int64_t> numbers);
 
-/// From so many shapes on a quarter, chosen by the hash, is held out.
+/// Where there are at least so many shapes, a quarter of them, chosen by the hash, is held out.
 inline constexpr std::size_t kLeastShapesToHoldOut = 40;
 constexpr bool is_held_out(std::uint64_t hash, std::size_t shapes) {
   return shapes >= kLeastShapesToHoldOut && hash % 4 == 0;

@@ -35,7 +35,7 @@ struct Region {
   double weight;
   bool (*contains)(const graph::GemmShape& shape);
 };
-/// In order; a shape belongs to the first that contains it.
+/// The regions are asked in order; a shape belongs to the first that contains it.
 constexpr std::array kRegions{
     Region{3,
            [](const graph::GemmShape& s) {
@@ -169,7 +169,7 @@ class Fit {
   bool of_a_step_ = false;         ///< weights are seconds
 };
 
-/// Times that no device of that peak reaches.
+/// Reports measurements whose times no device of that peak reaches.
 void check_rates(const std::string& format, const std::vector<GemmMeasurement>& measurements,
                  FlopRate peak, const std::string& source, Error& error) {
   for (const GemmMeasurement& measured : measurements) {

@@ -20,7 +20,8 @@ struct GemmMeasurement {
   Time of_step{0};  ///< what all of it take of a step; 0: it is of no step
 };
 
-/// By number format ("bf16", "fp8", "fp8_block"), shapes in ascending order.
+/// Holds the measurements by number format ("bf16", "fp8", "fp8_block"), with shapes in ascending
+/// order.
 using GemmTable = std::map<std::string, std::vector<GemmMeasurement>>;
 
 /// Reads rows of C[m,n] = A[m,k] B[k,n]. Columns: m, n, k, latency_us; dtype (a name of a data

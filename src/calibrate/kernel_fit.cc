@@ -53,7 +53,7 @@ constexpr std::array kStreams{
 constexpr double kUsualTile = 128;        ///< queries of a tile, where the device states none
 constexpr std::int64_t kFewQueries = 16;  ///< of a sequence: below, its keys are split
 
-/// Which set of a device's coefficients a row tells, and which of them.
+/// Names the set of a device's coefficients that a row tells, and which of them it tells.
 struct Told {
   std::string set;
   std::span<const Coefficient> coefficients;

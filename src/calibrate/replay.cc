@@ -230,7 +230,8 @@ class ReplayFitter {
     }
   }
 
-  /// Nothing where no row is `measured`. `errors`: before and after.
+  /// Fits one sort of coefficients to its measured rows, and does nothing where there are none.
+  /// `errors` returns the errors before and after the fit.
   template <class Measured, class Calibrate, class Errors>
   Result<void> fit(const char* sort, std::size_t rows, const Measured& measured,
                    Calibrate calibrate, Errors errors) {

@@ -7,7 +7,7 @@
 
 namespace orrery::cli {
 
-/// How far a run is. Nothing is done or known where `share` or `events` is 0.
+/// Says how far a run is. Nothing is done or known where `share` or `events` is 0.
 struct ProgressState {
   double share = 0;          ///< of the work, in [0, 1]
   double elapsed_s = 0;      ///< since it began

@@ -23,7 +23,7 @@
 
 namespace orrery::collective {
 
-/// Where one dimension stands among those over which an algorithm runs at once (flat.h).
+/// Says where one dimension stands among those over which an algorithm runs at once (flat.h).
 struct Place {
   double count = 1;    ///< c_i, members in the dimension
   double inside = 1;   ///< Q_i, members inside it
@@ -61,7 +61,7 @@ struct AlgorithmRow {
   std::optional<StepCount> (*counts)(Kind, std::int64_t members, const Fabric&) = nullptr;
   /// The same in one of several dimensions that it runs through at once (flat.h); null: none.
   std::optional<StepCount> (*part)(Kind, const Place&, const Fabric&) = nullptr;
-  /// Whether over several dimensions it takes a phase in each instead; null: never.
+  /// Says whether over several dimensions it takes a phase in each instead; null: never.
   bool (*by_dimension)(Kind) = nullptr;
   bool lockstep = false;  ///< every step takes as long as one of the slowest dimension
   bool at_once = false;   ///< a member sends all its messages at once, each on the shortest route
@@ -96,7 +96,8 @@ struct AlgorithmRow {
   double (*sent)(double members) = nullptr;
   bool alike = true;  ///< members may stand for each other, as far as their dimensions let them
 
-  /// Why `auto` does not take it; null, or empty: auto prices it as it is priced when asked for.
+  /// Says why `auto` does not take it; null, or empty: auto prices it as it is priced when asked
+  /// for.
   std::string_view (*left_out)(Kind, const std::vector<Extent>&) = nullptr;
 
   /// Returns whether a member copies a chunk of its own (Protocol::local_copy).

@@ -206,7 +206,7 @@ class Chunk {
       }
     }
   }
-  /// From rank 0, which stands above the root.
+  /// Sends the block from rank 0, which stands above the root, to the root.
   void feed() {
     const int root = tree_.downwards.front();
     add({.sender = 0, .receiver = root + first_, .step = step_, .blocks = {block_}, .after = {}},

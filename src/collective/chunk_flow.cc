@@ -46,9 +46,10 @@ class Flow {
 
  private:
   static constexpr std::size_t kThrough = ~std::size_t{0};
-  /// When, chunk, and the dimension that becomes idle or kThrough: the chunk's phase is over.
+  /// An event is a time, a chunk, and the dimension that becomes idle, or kThrough where the
+  /// chunk's phase is over.
   using Event = std::tuple<Time, std::size_t, std::size_t>;
-  /// Size (smallest first) or 0, place in the line, chunk.
+  /// A waiting chunk has its size (smallest first) or 0, its place in the line, and its number.
   using Waiting = std::tuple<Bytes, std::size_t, std::size_t>;
 
   void arrive(std::size_t chunk) {

@@ -31,7 +31,7 @@ struct PhaseCost {
 };
 using PhaseModel = std::function<PhaseCost(const ChunkPhase&)>;
 
-/// Which of the chunks that wait for a dimension is served first.
+/// Says which of the chunks that wait for a dimension is served first.
 enum class ChunkQueue : std::uint8_t { fifo, smallest_first };
 constexpr auto named_values(ChunkQueue) {
   return std::to_array<Named<ChunkQueue>>({

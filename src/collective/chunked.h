@@ -16,8 +16,9 @@ inline constexpr int kDefaultChunks = 64;
 struct ChunkOptions {
   ChunkScheduler scheduler = ChunkScheduler::themis;
   int chunks = kDefaultChunks;
-  /// Also a quarter of them, a sixteenth ... and one; what ends first. Small buffers are not worth
-  /// cutting: every chunk pays the launch and the protocol of a small message.
+  /// Tries a quarter of the chunks, a sixteenth ... and one as well, and takes what ends first.
+  /// Small buffers are not worth cutting: every chunk pays the launch and the protocol of a small
+  /// message.
   bool or_fewer = true;
 };
 

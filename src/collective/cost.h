@@ -45,7 +45,7 @@ class AlgorithmChoice {
     by_group_.resize(std::max(by_group_.size(), *group + 1), CollectiveAlgorithm::automatic);
     by_group_[*group] = algorithm;
   }
-  /// For the first `groups` groups.
+  /// Sets the algorithm of the first `groups` groups.
   void fill(std::size_t groups, CollectiveAlgorithm algorithm) {
     by_group_.assign(groups, algorithm);
   }
@@ -75,8 +75,8 @@ inline const topology::NetworkDimension& dimension_of(const Extent& extent,
 std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count,
                                const machine::Machine& machine);
 
-/// For how long a phase holds links of one dimension, each the busiest of its sort, when it has
-/// them to itself; longer when it shares. Which links those are says occupancy.h.
+/// Says for how long a phase holds links of one dimension, each the busiest of its sort, when it
+/// has them to itself; it holds them longer when it shares. Which links those are says occupancy.h.
 struct PortUse {
   Extent extent;
   Time serialisation{0};  ///< of the dimension's own links: a member's port, or a link between two
@@ -134,8 +134,8 @@ const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
                                                     CollectiveAlgorithm algorithm,
                                                     const topology::NetworkDimension& dimension);
 
-/// Returns whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
-/// automatic; for hierarchical of several extents (but send_recv).
+/// Returns whether `algorithm` does `kind` over `extents`, so that it need not give way. Automatic
+/// always does, and hierarchical does over several extents (but send_recv).
 bool performs(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
               const std::vector<Extent>& extents, const machine::Machine& machine);
 

@@ -10,10 +10,11 @@
 
 namespace orrery::collective {
 
-/// Where a communicator lies in the network. By digits, the same for all of the family. As a list
-/// of ranks (`only`, `lists`: that of `rank`): per dimension as many members as there are
-/// coordinates, if the members are all combinations of them; else all in the outermost dimension in
-/// which two differ, as far apart there as the first two. Empty for groups of one.
+/// Returns where a communicator lies in the network; empty for groups of one. Communicators by
+/// digits lie alike in all of the family. One that is a list of ranks (`only`, `lists`: that of
+/// `rank`) has in each dimension as many members as there are coordinates, if the members are all
+/// combinations of them; else all are in the outermost dimension in which two differ, as far apart
+/// there as the first two.
 std::vector<Extent> group_extents(const graph::Members& members, std::int64_t rank,
                                   const machine::Machine& machine);
 

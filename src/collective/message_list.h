@@ -48,19 +48,20 @@ class MessageList {
   }
   /// ... and by message, for how many it waits.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
-  /// Where messages of a pair leave in order (MessageSchedule::lanes): the one that leaves when
-  /// this one has, or kNone. It does not count in waits().
+  /// next() is the message that leaves when this one has left, where messages of a pair leave in
+  /// order (MessageSchedule::lanes), or kNone. It does not count in waits().
   static constexpr std::uint32_t kNone = UINT32_MAX;
   bool in_order() const { return !next_.empty(); }
   std::uint32_t next(std::uint32_t message) const { return in_order() ? next_[message] : kNone; }
 
-  /// By message the one that takes its place where the pairs change places (`pair_images`, by
-  /// pair): the n-th of a pair becomes the n-th of the other. Empty where the pairs have different
-  /// numbers of messages.
+  /// Returns, by message, the one that takes its place when the pairs change places (`pair_images`,
+  /// by pair): the n-th of a pair becomes the n-th of the other. The list is empty where the pairs
+  /// have different numbers of messages.
   std::vector<std::uint32_t> images(std::span<const std::uint32_t> pair_images) const;
   /// Returns whether these images carry as much, and unlock each other's images.
   bool is_symmetric(std::span<const std::uint32_t> images) const;
-  /// Only the messages that stand for themselves, waiting for what stands for what they wait for.
+  /// Returns only the messages that stand for themselves, waiting for what stands for what they
+  /// wait for.
   MessageList folded(std::span<const std::uint32_t> stands_for) const;
 
   friend bool operator==(const MessageList&, const MessageList&) = default;

@@ -53,8 +53,8 @@ class Uses {
     }
   }
 
-  /// By link, times its `factor`. What several dimensions put on a link adds up, but of a shift, of
-  /// which every member sends over one of them.
+  /// Returns the use of each link, times the link's `factor`. What several dimensions put on a link
+  /// adds up, except in a shift, in which every member sends over one of them.
   template <class Factor, class Stand>
   std::vector<topology::LinkUse> by_link(const Factor& factor, const Stand& representative) {
     const bool one = phase_.kind == Kind::send_recv;
@@ -180,7 +180,7 @@ class Uses {
     }
   }
 
-  /// Along links of one dimension and the ports that they share with others.
+  /// Adds a message's use of the links of one dimension and the ports that they share with others.
   void add_route(std::int64_t from, std::int64_t to, int dimension, double weight,
                  bool folds = false) {
     std::vector<topology::Hop> hops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which links a phase of a collective, or a message, holds for how long.
+/// Says which links a phase of a collective, or a message, holds for how long.
 ///
 /// On switches, fully connected dimensions and whole rings every member's links are charged alike,
 /// with what the busiest carries, so that members stay alike (folding). On lines - parts of rings,

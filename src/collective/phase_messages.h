@@ -29,9 +29,9 @@ inline constexpr int kMessageChunks = 16;
 /// A collective of more messages than this is refused: its schedule alone would take gigabytes.
 inline constexpr std::int64_t kMostMessages = 4'000'000;
 
-/// Whether the phases exist message by message; the mistake says why not: rail, themis, trees and
-/// in_switch over several dimensions, or more than kMostMessages, of which members that fold send
-/// the share `sent` of the messages of rings.
+/// Checks that the phases exist message by message; the mistake says why not: rail, themis, trees
+/// and in_switch over several dimensions, or more than kMostMessages, of which members that fold
+/// send the share `sent` of the messages of rings.
 Result<void> check_messages(const std::vector<CollectivePhase>& phases,
                             const machine::Machine& machine, double sent = 1);
 
@@ -50,8 +50,8 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
 /// the first two rounds (MessageList::of_rings).
 MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine);
 
-/// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols
-/// share their routes, whatever their sizes.
+/// Says how the messages of one phase travel. Phases of equal kind, algorithm, extents and
+/// protocols share their routes, whatever their sizes.
 class PhaseRoutes {
  public:
   PhaseRoutes(const CollectivePhase& phase, const machine::Machine& machine);
@@ -68,7 +68,7 @@ class PhaseRoutes {
   topology::LinkMap map_;
 };
 
-/// Before its first message.
+/// Returns the time that the phase takes before its first message.
 Time setup_of(const CollectivePhase& phase, const machine::Machine& machine);
 
 }  // namespace orrery::collective

@@ -53,8 +53,8 @@ struct PricedPhase {
   }
 };
 
-/// By the algorithm's counts, with the protocol of this name or, where it is empty, the fastest;
-/// `longest` is infinite when the algorithm does not do the request.
+/// Prices the phase by the algorithm's counts, with the protocol of this name or, where it is
+/// empty, the fastest; `longest` is infinite when the algorithm does not do the request.
 PricedPhase price_counts(const PhaseRequest& request, const AlgorithmRow& row,
                          std::string_view protocol);
 

@@ -34,7 +34,8 @@ Orders cycles_of(const Extent& extent, const machine::Machine& machine) {
   return orders;
 }
 
-/// Through all of `inside` in each coordinate of `outside`, back and forth.
+/// Returns the order that goes through all of `inside` in each coordinate of `outside`, back and
+/// forth.
 std::vector<int> there_and_back(const std::vector<int>& inside, const std::vector<int>& outside) {
   std::vector<int> order;
   for (std::size_t block = 0; block < outside.size(); ++block) {

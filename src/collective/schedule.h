@@ -44,8 +44,8 @@ struct MessageSchedule {
   /// Chunks that flow: the blocks are cut into so many lanes (trees, rings). Of a pair of ranks and
   /// a lane, sums apart from copies, a message leaves when the one before it has left. 0: no order.
   int lanes = 0;
-  /// Whether blocks are what ranks hold. Not of sums in a switch or out of place: there messages
-  /// only say what ports carry.
+  /// Says whether blocks are what ranks hold. They are not for sums in a switch or out of place:
+  /// there messages only say what ports carry.
   bool has_blocks = true;
 
   int owner(int block) const { return block % ranks; }
@@ -54,7 +54,7 @@ struct MessageSchedule {
     messages.push_back(std::move(message));
     return static_cast<int>(messages.size()) - 1;
   }
-  /// Without messages: a block for each rank.
+  /// Returns a schedule without messages that has a block for each rank.
   static MessageSchedule sharded(graph::CollectiveKind kind, int ranks) {
     return {
         .kind = kind, .ranks = ranks, .blocks = ranks, .block_share = 1.0 / ranks, .messages = {}};

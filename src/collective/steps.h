@@ -28,7 +28,7 @@ struct StepCount {
   double port = 0;
 };
 
-/// How the members of an extent lie on the links of their dimension.
+/// Says how the members of an extent lie on the links of their dimension.
 ///
 ///   switched   every member reaches the switch with its whole bandwidth
 ///   complete   a link to each of the size-1 others

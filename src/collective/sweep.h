@@ -65,7 +65,7 @@ Result<SweepCase> sweep_case(const machine::Machine& machine, const SweepOptions
 SweepRow sweep_row(const SweepCase& on, const SweepOptions& options, Bytes bytes,
                    const std::vector<CollectivePhase>& phases, Time time);
 
-/// By the closed forms of cost.h. Mistakes: those of sweep_case.
+/// Prices every size by the closed forms of cost.h. Mistakes: those of sweep_case.
 Result<std::vector<SweepRow>> sweep_collective(const machine::Machine& machine,
                                                const SweepOptions& options);
 

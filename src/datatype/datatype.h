@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which bytes an MPI datatype covers, in which order, as a small nest of loops.
+/// Says which bytes an MPI datatype covers, in which order, as a small nest of loops.
 ///
 ///   for every iteration of streams[0], streams[1], ... (outermost first)
 ///     for every block, in order

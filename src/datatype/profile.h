@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How long moving typed data takes, measured on one machine, and which way of sending it is best.
+/// Says how long moving typed data takes, measured on one machine, and which way of sending it is
+/// best.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class TimeTable {
   std::size_t columns_ = 1;
 };
 
-/// How typed data goes to another rank.
+/// Says how typed data goes to another rank.
 enum class Method : std::uint8_t {
   library,    ///< MPI_Send of the datatype
   packed,     ///< pack, send bytes, unpack

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the communicators and messages of one layout lie on a machine.
+/// Says where the communicators and messages of one layout lie on a machine.
 #pragma once
 
 #include <array>

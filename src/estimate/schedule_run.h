@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When the stages of a pipeline schedule end whose pieces of work take given times.
+/// Says when the stages of a pipeline schedule end whose pieces of work take given times.
 ///
 ///   begin    max(end of the stage's piece before, arrival of what the piece waits for)
 ///   end      begin + time;  of a forward beside a backward the sum of both, and both arrive

@@ -46,7 +46,7 @@ struct StageState {
 
 using StageParts = std::vector<std::vector<plan::ModelPart>>;
 
-/// Where transfers run, what they cost there, and whether they share it.
+/// Says where transfers run, what they cost there, and whether they share it.
 struct StatePrices {
   Placement& placement;
   Prices& prices;

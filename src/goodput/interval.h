@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How much of its time a job keeps that stops at random and goes on from its last checkpoint.
+/// Says how much of its time a job keeps that stops at random and goes on from its last checkpoint.
 ///
 ///   M      mean time between stops of the job
 ///   tau    work between two checkpoints

@@ -23,7 +23,7 @@
 
 namespace orrery::goodput {
 
-/// Where the time of a job goes. The parts add up to the whole of it.
+/// Says where the time of a job goes. The parts add up to the whole of it.
 struct JobTime {
   Duration kept{0};        ///< work that no stop undid, at full speed
   Duration checkpoint{0};  ///< held by checkpoints

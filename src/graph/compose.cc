@@ -16,7 +16,7 @@
 namespace orrery::graph {
 namespace {
 
-/// Where a role of the composition gets its work; none: it has none.
+/// Says where a role of the composition gets its work; none: it has none.
 struct Origin {
   int job = -1;
   int role = 0;

@@ -19,7 +19,8 @@ struct PlacedJob {
   const Workload* workload = nullptr;  ///< must outlive the composition
   std::vector<std::int64_t> ranks;     ///< of the composition, by rank of the job
   Time start{0};
-  /// By group of the job: groups of jobs whose kinds differ stay apart. Empty: all are of kind 0.
+  /// Holds a kind by group of the job: groups of jobs whose kinds differ stay apart. Empty: all are
+  /// of kind 0.
   std::vector<int> kinds{};
 };
 

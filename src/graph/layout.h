@@ -42,7 +42,7 @@ struct Mesh {
   }
 };
 
-/// On one axis.
+/// Says how a tensor is placed on one axis of the mesh.
 struct Placement {
   enum class Kind : std::uint8_t { replicate, shard, partial, only };
   Kind kind = Kind::replicate;
@@ -56,7 +56,7 @@ struct Placement {
   friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
 };
 
-/// By axis of the mesh.
+/// Holds a tensor's placement by axis of the mesh.
 using Layout = std::vector<Placement>;
 
 /// A value, and the gradient of the loss by it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How much memory is held when: allocations of one instance, and of many one after the other.
+/// Says how much memory is held when: allocations of one instance, and of many one after the other.
 ///
 ///   within an instance   moments are its operators in issue order; an allocation is held from the
 ///                        moment of its first use to that of its last:
@@ -202,7 +202,7 @@ class TotalLevel {
   explicit TotalLevel(const MemoryBytes& state, const LowerTiers& lower = {})
       : level_(state.total()), followed_(lower) {}
 
-  /// As MemoryLevel's.
+  /// Runs one instance and returns the most bytes that it holds, as MemoryLevel::run() does.
   Bytes run(const Liveness& instance) {
     followed_.begin(instance, 1, Hold{level_});
     const Bytes fullest = instance.moments > 0 ? level_ + instance.most_total : level_;

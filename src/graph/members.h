@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which ranks form communicators, as plain values.
+/// Says which ranks form communicators, as plain values.
 #pragma once
 
 #include <cstdint>

@@ -202,7 +202,7 @@ class TensorList {
   std::uint32_t size_ = 0;
 };
 
-/// Which part of a layer an operator belongs to; norms, residual sums and streams to none.
+/// Says which part of a layer an operator belongs to; norms, residual sums and streams to none.
 enum class Branch : std::uint8_t {
   none,
   attention,

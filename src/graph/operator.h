@@ -52,7 +52,7 @@ constexpr Bytes size_of(DataType type) {
   return bytes_of(type, 1);
 }
 
-/// How the compute model times it.
+/// Says how the compute model times it.
 enum class OperatorKind : std::uint8_t {
   gemm,
   grouped_gemm,
@@ -145,7 +145,8 @@ struct Operator {
   /// what the matrix units compute in; 0: as `type`.
   std::int64_t stored_bits = 0;
   bool splits_sums = false;  ///< of fp8 GEMMs: sums leave the matrix units every 128 elements of K
-  /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.
+  /// The measured duration, which wins over what the compute model would say, whatever the device.
+  /// Zero: unknown.
   Time duration{0};
   /// An operator with a duration takes this many times as long beside a collective, or a message.
   double beside_collective = 1;

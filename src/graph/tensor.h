@@ -19,7 +19,8 @@
 
 namespace orrery::graph {
 
-/// How the ranks of one communicator hold a tensor: each a part of it, or each a partial sum of it.
+/// Says how the ranks of one communicator hold a tensor: each a part of it, or each a partial sum
+/// of it.
 struct Sharding {
   enum class Kind : std::uint8_t { shard, partial };
   GroupIndex group;

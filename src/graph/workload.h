@@ -99,7 +99,7 @@ inline constexpr StreamIndex kComputeStream(std::size_t{0});
 /// Node::tier of the machine's remote memory.
 inline constexpr int kRemoteTier = -1;
 
-/// Which way a copy passes the port between its device and the machine around it.
+/// Says which way a copy passes the port between its device and the machine around it.
 enum class CopyDirection : std::uint8_t {
   none,  ///< not at all: it stays on the other side
   out,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether a program with MPI calls compiles and runs.
+/// Says whether a program with MPI calls compiles and runs.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ constexpr auto named_values(CheckResult) {
   });
 }
 
-/// Where a rank was when the program was killed.
+/// Says where a rank was when the program was killed.
 struct Whereabouts {
   std::int64_t rank = 0;
   std::string function;  ///< the last MPI call that it entered; "": none

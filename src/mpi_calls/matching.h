@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which prediction answers which call, of one program. Private to mpi_calls.
+/// Says which prediction answers which call, of one program. Private to mpi_calls.
 #pragma once
 
 #include <optional>

@@ -24,8 +24,8 @@ struct Label {
   std::string statement;  ///< "  MPI_Init(&argc, &argv);" with its indentation
 };
 
-/// Where a label's text stood exactly, where its line and statement alone would not restore it:
-/// white space, comments, several calls in a line.
+/// Says where a label's text stood exactly, where its line and statement alone would not restore
+/// it: white space, comments, several calls in a line.
 struct Place {
   std::int64_t line = 0;
   std::int64_t column = 0;  ///< bytes from the beginning of the line; of a whole line: 0

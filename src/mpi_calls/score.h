@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How near predicted MPI calls are to those of the program.
+/// Says how near predicted MPI calls are to those of the program.
 #pragma once
 
 #include <cstdint>

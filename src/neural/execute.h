@@ -11,7 +11,7 @@
 
 namespace orrery::neural {
 
-/// How samples of a batch meet in batch norms, the one layer in which they do.
+/// Says how samples of a batch meet in batch norms, the one layer in which they do.
 enum class Arithmetic : std::uint8_t {
   alone,     ///< each sample has its own statistics, as a batch of one in training: passes over a
              ///< batch equal passes over its samples bit for bit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How well one ranking says what another does.
+/// Says how well one ranking says what another does.
 #pragma once
 
 #include <optional>

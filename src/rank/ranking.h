@@ -37,7 +37,7 @@ struct Ranked {
   bool pareto = false;
 };
 
-/// How a proxy's order agrees with another: means over seeds with their intervals.
+/// Says how a proxy's order agrees with another: means over seeds with their intervals.
 struct Correlation {
   Proxy proxy = Proxy::gradsign_sum;
   std::string with;          ///< "accuracy" or "parameters"

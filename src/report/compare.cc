@@ -22,7 +22,7 @@ constexpr int kValueWidth = 14;
 
 enum class Better : std::uint8_t { less, more, neither };
 
-/// How figures are shown whose names end like this: divided by `scale`, and which run is best.
+/// Says how figures are shown whose names end like this: divided by `scale`, and which run is best.
 struct Unit {
   std::string_view group;  ///< "" of any
   std::string_view ending;

@@ -9,8 +9,8 @@
 
 namespace orrery::report {
 
-/// How exact recorders are: times of messages are multiplied by exp(sigma * a normal number); and
-/// how long they live.
+/// Says how exact recorders are: times of messages are multiplied by exp(sigma * a normal number);
+/// and how long they live.
 struct Measurement {
   double sigma = 0;
   std::uint64_t seed = 0;

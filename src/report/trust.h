@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How far a result can be trusted, as text and as JSON.
+/// Says how far a result can be trusted, as text and as JSON.
 #pragma once
 
 #include <string>

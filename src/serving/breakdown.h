@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the first token's time and the time between tokens go: parts of each request's times, on
-/// the mean of all requests and of the slowest hundredth.
+/// Says where the first token's time and the time between tokens go: parts of each request's times,
+/// on the mean of all requests and of the slowest hundredth.
 ///
 ///   TTFT = front end (queued - sent) + fetching (lower tiers) + queue (until a step computes some
 ///          of it) + computing (until the first token, with steps that leave it out)

@@ -80,7 +80,7 @@ class Driver {
     std::vector<scheduler::Tick> ticks;
     Time end{0};
   };
-  /// Where a request is.
+  /// Says where a request is.
   struct Place {
     std::size_t number = 0;  ///< in the list of requests
     std::size_t copy = 0;

@@ -38,7 +38,7 @@
 
 namespace orrery::serving {
 
-/// How the memory for the KV cache is found.
+/// Says how the memory for the KV cache is found.
 enum class KvMemory : std::uint8_t { of_total, of_free };
 constexpr auto named_values(KvMemory) {
   return std::to_array<Named<KvMemory>>({

@@ -102,7 +102,7 @@ class Fleet {
     }
   };
   static constexpr std::size_t kFreed = static_cast<std::size_t>(-1);
-  /// Where a request is.
+  /// Says where a request is.
   struct Place {
     std::int32_t prefill = -1;  ///< member that has computed its prompt
     std::size_t prefilled = 0;  ///< its number there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How many engines a fleet has, and what its router lets in.
+/// Says how many engines a fleet has, and what its router lets in.
 #include <algorithm>
 
 #include "serving/fleet.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How few devices, and which machines, serve a load within limits.
+/// Says how few devices, and which machines, serve a load within limits.
 #pragma once
 
 #include <cstdint>

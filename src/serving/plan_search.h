@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which engines are worth having: tokens per second of a device against tokens per second of a
-/// user, over machines, formats, degrees and how many requests are served at once.
+/// Says which engines are worth having: tokens per second of a device against tokens per second of
+/// a user, over machines, formats, degrees and how many requests are served at once.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which of several engines gets a request.
+/// Says which of several engines gets a request.
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@ namespace orrery::simulate {
 enum class Concurrent : std::uint8_t { nothing, messages, collectives };
 inline constexpr std::size_t kConcurrentCount = 3;
 
-/// How many communications of each sort are in flight.
+/// Says how many communications of each sort are in flight.
 struct ConcurrentCounts {
   std::array<int, kConcurrentCount> active{};
 

@@ -69,7 +69,7 @@ struct ChainTable {
   std::vector<std::int32_t> at;  ///< by node: the chain that begins there; -1
 };
 
-/// Where the lanes of a chain are. The job of lane 0 stands beside it.
+/// Says where the lanes of a chain are. The job of lane 0 stands beside it.
 struct ChainPlace {
   std::array<std::uint32_t, kMostLanes> done{};                             ///< steps
   std::array<Time, kMostLanes> end{Time::max(), Time::max(), Time::max()};  ///< of what runs

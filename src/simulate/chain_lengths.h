@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How long the chain is that begins at a node (chain.h says what a chain is). Private to simulate.
+/// Says how long the chain is that begins at a node (chain.h says what a chain is). Private to
+/// simulate.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which ranks need to be simulated.
+/// Says which ranks need to be simulated.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the loop asks for instances (members of Loop).
+/// Says how the loop asks for instances (members of Loop).
 #include <algorithm>
 #include <cstdint>
 #include <optional>

@@ -93,7 +93,7 @@ class InstanceWindow {
   std::int64_t oldest_ = 0;
 };
 
-/// Where one stream of a rank is.
+/// Says where one stream of a rank is.
 struct StreamState {
   std::int64_t instance = 0;       ///< order issue: number of the instance in the rank's issue list
   std::uint32_t position = 0;      ///< order issue: in the instance's list of this stream

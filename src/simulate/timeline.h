@@ -89,7 +89,7 @@ struct MessageSpan {
   Time end = Time::max();  ///< of the arrival; max: never
 };
 
-/// Why a run has not come to its end.
+/// Says why a run has not come to its end.
 struct Stop {
   Time at{0};  ///< nothing happened after
   Error why;

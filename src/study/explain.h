@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Why a step takes as long as it does, and what would make it faster.
+/// Says why a step takes as long as it does, and what would make it faster.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ struct Sensitivity {
   bool anomaly() const { return change > 0; }
 };
 
-/// How much better the strongest resource has to be for another one to become the strongest.
+/// Says how much better the strongest resource has to be for another one to become the strongest.
 struct NextBottleneck {
   double factor = 1;
   Resource resource;  ///< then the strongest

@@ -16,7 +16,7 @@
 
 namespace orrery::study {
 
-/// Which of the free devices a job gets. A node is a block of the innermost dimension.
+/// Says which of the free devices a job gets. A node is a block of the innermost dimension.
 enum class Placement : std::uint8_t { packed, spread, random, rail_aligned };
 constexpr auto named_values(Placement) {
   return std::to_array<Named<Placement>>({

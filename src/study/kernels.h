@@ -75,7 +75,7 @@ struct AttentionQuery {
   }
 };
 
-/// How the rows of a MoE layer fall on experts.
+/// Says how the rows of a MoE layer fall on experts.
 enum class Routing : std::uint8_t { balanced, power_law };
 constexpr auto named_values(Routing) {
   return std::to_array<Named<Routing>>({

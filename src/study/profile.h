@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How a table of published results is run: configs/validation/NAME.yaml.
+/// Says how a table of published results is run: configs/validation/NAME.yaml.
 ///
 ///   kind                      training (default), serving or serving_requests
 ///   table, title, source      what is compared, and where it was published
@@ -202,7 +202,7 @@ struct CaseColumn {
   std::optional<std::vector<Setting>> settings_of(std::string_view text) const;
 };
 
-/// How the rows of a table are run.
+/// Says how the rows of a table are run.
 enum class TableKind : std::uint8_t { training, serving, serving_requests };
 constexpr auto named_values(TableKind) {
   return std::to_array<Named<TableKind>>({

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How far a figure can be trusted, from the errors of published rows (configs/trust/errors.yaml,
-/// which tools/fit_trust.py writes).
+/// Says how far a figure can be trusted, from the errors of published rows
+/// (configs/trust/errors.yaml, which tools/fit_trust.py writes).
 ///
 ///   e = ln(measured / predicted) of a time or a number of bytes
 ///   sigma^2 = kind^2 + framework^2 + origin^2 + rest^2

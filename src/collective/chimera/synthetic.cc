@@ -75,7 +75,7 @@ class Chain {
     tags_ = steps_.add(operation, places_.group, places_.next, m, tags_);
   }
 
-  /// In every dp group, blocks beside each other in x, then in y.
+  /// Adds the operation in every dp group. Groups are blocks beside each other in x, then in y.
   void add_by_dp(Operation operation, Bytes m) {
     Block part = places_.group;
     std::int32_t left = study_.dp;

@@ -29,7 +29,7 @@ class StageTime {
  public:
   void compute(std::size_t chunk, Cycle cycles) { add(chunk, cycles, arrays_); }
   void communicate(std::size_t chunk, Cycle cycles) { add(chunk, cycles, links_); }
-  /// On the arrays, beside what the chunk does next.
+  /// Computes on the arrays, beside what the chunk does next.
   void compute_concurrently(std::size_t chunk, Cycle cycles) {
     beside_[chunk] = arrays_ = std::max(arrays_, done_[chunk]) + cycles;
   }
@@ -121,7 +121,8 @@ class Trainer {
     return time.end();
   }
 
-  /// To the next stage, or back from it; of chunks the last one's, the other beside work.
+  /// Returns the time in which a chunk's activations reach the next stage, or its gradients come
+  /// back from there. Of two chunks it is the last one's; the other moves beside work.
   Cycle move(Pass pass, std::size_t stage) {
     const bool forward = pass == Pass::forward;
     const Block& from = stages_[forward ? stage : stage + 1];

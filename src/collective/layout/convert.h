@@ -38,7 +38,7 @@ std::optional<std::vector<Step>> cheapest(const Problem& problem, const Cost& co
 
 double total_cost(const Problem& problem, const std::vector<Step>& steps, const Cost& cost);
 
-/// Nothing, or that a sequence of this name takes longer than Time can say.
+/// Returns nothing, or the mistake that a sequence of this name takes longer than Time can say.
 Error beyond_time(std::string_view name, const Problem& problem, const std::vector<Step>& steps,
                   const Cost& seconds);
 

@@ -13,7 +13,7 @@ constexpr Placement kFeatures = Placement::shard(1);
 constexpr Placement kHere = Placement::only(0);
 constexpr Placement kNext = Placement::only(1);
 
-/// From layout to layout; an empty one: the work.
+/// Returns the steps from layout to layout; an empty layout stands for the work.
 std::vector<Step> sequence(const std::vector<Layout>& layouts) {
   std::vector<Step> steps;
   bool worked = false;

@@ -108,8 +108,8 @@ class Mover {
     }
   }
 
-  /// From the ranks whose boxes meet what the target needs; of equal boxes each a part, but the
-  /// target's own comes from itself.
+  /// Adds the pieces that the target gets from the ranks whose boxes meet what it needs. Of equal
+  /// boxes each gives a part, but what the target has itself comes from itself.
   void add_pieces(std::int64_t target, std::vector<Piece>& pieces) const {
     const Box& needed = at(after_, target);
     const Box own = intersection(at(before_, target), needed);

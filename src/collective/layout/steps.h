@@ -113,15 +113,17 @@ std::optional<Step> conversion_between(const Layout& from, const Layout& to);
 /// one axis each but for exchanges, and none that makes partial sums of what is whole.
 std::optional<Step> step_between(const Layout& from, const Layout& to);
 
-/// From sender to receiver, which may be one rank; `reduce`: added to what the others send it.
+/// A piece goes from sender to receiver, which may be one rank; `reduce`: it is added to what the
+/// others send it.
 struct Piece {
   std::int64_t sender = 0;
   std::int64_t receiver = 0;
   Box box;
   bool reduce = false;
 };
-/// Every piece that makes up what each rank holds afterwards, its own included; an all_reduce in
-/// its two halves, of which the second comes after the first. In the order in which sums add.
+/// Holds every piece that makes up what each rank holds afterwards, its own included, in the order
+/// in which sums add. An all_reduce is in its two halves, of which the second comes after the
+/// first.
 struct Moves {
   std::vector<Piece> pieces;
   std::vector<Piece> second;  ///< of an all_reduce: its all_gather

@@ -13,8 +13,8 @@ namespace orrery::layout {
 /// The value that a node makes; -1: none.
 int value_of(const graph::Template& t, const graph::Node& node);
 
-/// From the node `sum` on: the work between, the message, why a shard of tokens would not do for
-/// all of it (empty: it does).
+/// Follows a sum from the node `sum` on: it holds the work between, the message that carries the
+/// result, and why a shard of tokens would not do for all of it (empty: it does).
 class SumWay {
  public:
   SumWay(const graph::Template& t, int sum);

@@ -55,7 +55,7 @@ struct Problem {
   Bytes tile_bytes() const { return Bytes(4) * tile_rows() * columns; }
 };
 
-/// From a common start to the moment when the last rank is ready.
+/// Holds times from a common start to the moment when the last rank is ready.
 struct Measured {
   double product_s = 0;
   double reduced_s = 0;   ///< the reduce-scatter too

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which chunk runs next in a dimension of a rank.
+/// Says which chunk runs next in a dimension of a rank.
 #pragma once
 
 #include <cstdint>

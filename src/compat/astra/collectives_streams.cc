@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How chunks go from phase to phase (members of Collectives).
+/// Says how chunks go from phase to phase (members of Collectives).
 #include "compat/astra/collectives.h"
 
 namespace orrery::astra {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which ranks do the same at the same times.
+/// Says which ranks do the same at the same times.
 #pragma once
 
 #include <string>

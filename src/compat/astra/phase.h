@@ -66,8 +66,8 @@ struct Tree {
 
 enum class Pattern : std::uint8_t { chain, direct, halving, cyclic, tree };
 
-/// Which of its dimension's queues a phase takes in turn; queue_turns.h says what that means for
-/// its direction.
+/// Says which of its dimension's queues a phase takes in turn; queue_turns.h says what that means
+/// for its direction.
 enum class QueueShare : std::uint8_t { all, first_half, second_half };
 
 struct Step {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which ranks a run simulates.
+/// Says which ranks a run simulates.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which of its dimension's queues each phase takes.
+/// Says which of its dimension's queues each phase takes.
 #pragma once
 
 #include <algorithm>

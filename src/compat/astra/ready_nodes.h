@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which nodes of each rank may start.
+/// Says which nodes of each rank may start.
 #pragma once
 
 #include <array>

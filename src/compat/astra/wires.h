@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the NPUs stand in the network and how long a message takes.
+/// Says where the NPUs stand in the network and how long a message takes.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ struct Layer {
 
 enum class Pass : std::uint8_t { forward, backward, weight, optimizer };
 
-/// Whether a block ends its chunk: p2p_rs_ag communicates otherwise there.
+/// Says whether a block ends its chunk: p2p_rs_ag communicates otherwise there.
 enum class Place : std::uint8_t { base, edge };
 
 struct LayerTime {

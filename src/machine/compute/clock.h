@@ -57,7 +57,7 @@ struct Load {
 /// model its time alone.
 Load load_of(const graph::Operator& op, const Device& device);
 
-/// How a device runs a load.
+/// Says how a device runs a load.
 struct ClockPoint {
   double clock = 1;  ///< x
   double rate = 1;   ///< c

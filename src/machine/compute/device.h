@@ -215,7 +215,7 @@ inline constexpr std::array kOtherKernelSets{
     attention_set(graph::AttentionLibrary::flash2, false),
     attention_set(graph::AttentionLibrary::flash2, true)};
 
-/// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
+/// Says how its kernels are timed: a row each of kComputeModels (compute_model.cc).
 enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };
 constexpr auto named_values(ComputeModel) {
   return std::to_array<Named<ComputeModel>>({

@@ -206,7 +206,7 @@ SystolicCost systolic_cost(const SystolicProblem& problem, const SystolicArray& 
 
 namespace {
 
-/// How several arrays share a problem: parts of the batch, of m, and of the rest.
+/// Says how several arrays share a problem: parts of the batch, of m, and of the rest.
 struct Split {
   std::int64_t over_batch = 1;
   std::int64_t over_m = 1;

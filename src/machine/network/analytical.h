@@ -18,12 +18,13 @@ using TransferId = std::uint32_t;
 /// (simulate/message_transport.h).
 struct LinksTraits {
   bool alike = false;  ///< what is alike shares alike, so that one may stand for others
-  /// Whether settle() must come last: after it nothing may be pushed for before what it has pushed.
+  /// Says whether settle() must come last: after it nothing may be pushed for before what it has
+  /// pushed.
   bool looks_ahead = false;
   bool links_change = false;  ///< scale() and reroute(), for faults
   bool repeats = false;       ///< describe(), is_stale() and shift(), for states that come again
-  /// Whether messages that leave in order must be held back, since they would share a link. Ports
-  /// and routers send first what came first.
+  /// Says whether messages that leave in order must be held back, since they would share a link.
+  /// Ports and routers send first what came first.
   bool holds = false;
   bool tells_leaving = false;  ///< an event of kDrained: the last byte has left
   bool by_byte = false;        ///< a message costs work by its bytes: passes(), passed(), events()

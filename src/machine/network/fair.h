@@ -14,7 +14,7 @@
 
 namespace orrery::network {
 
-/// How a flow shares besides its route.
+/// Says how a flow shares besides its route.
 struct FlowTerms {
   double weight = 1;  ///< its rate is weight times that of a flow of weight 1 beside it; above 0
   Bandwidth cap{std::numeric_limits<double>::infinity()};  ///< it never goes faster; above 0

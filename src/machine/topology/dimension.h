@@ -30,8 +30,8 @@ constexpr auto named_values(DimensionKind) {
 /// Dimensions of one machine at most.
 inline constexpr int kMaxDimensions = 8;
 
-/// How collectives of a message size range behave, as NCCL's LL, LL128 and Simple: the fastest for
-/// the size is taken. With n steps, p ranks and `share` bytes through the busiest port:
+/// Says how collectives of a message size range behave, as NCCL's LL, LL128 and Simple: the fastest
+/// for the size is taken. With n steps, p ranks and `share` bytes through the busiest port:
 ///   launch + n step_latency + (share + local_copy * size/p) / (efficiency * bandwidth)
 ///   + buffer_copy * size / bandwidth of the device's memory, but no less than at_least
 struct Protocol {

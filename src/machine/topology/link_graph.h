@@ -25,7 +25,7 @@ struct Vertex {
   std::int32_t level = 0;  ///< 0 = hosts, 1 = the switches they hang on, ...
 };
 
-/// How messages find their route (routing.h).
+/// Says how messages find their route (routing.h).
 enum class Routing : std::uint8_t {
   automatic,
   stated,

@@ -13,7 +13,7 @@
 
 namespace orrery::topology {
 
-/// How a zone joins what is in it.
+/// Says how a zone joins what is in it.
 enum class ZoneRouting : std::uint8_t {
   none,
   full,      ///< by the stated routes

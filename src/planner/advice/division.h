@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How one budget of devices is divided between models that train at the same time.
+/// Says how one budget of devices is divided between models that train at the same time.
 ///
 ///   time of a model   its tokens / tokens per second of the best plan on its devices
 ///   apart             every model on devices of its own; all run at once
@@ -56,7 +56,7 @@ struct Division {
   }
 };
 
-/// How an arrangement's score follows from its models'.
+/// Says how an arrangement's score follows from its models'.
 enum class Together : std::uint8_t { longest, sum };
 
 /// Returns a model's score on so many devices; infinity: it has no plan there.

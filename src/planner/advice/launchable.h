@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which frameworks can run a plan (workload/interop/capabilities.h), and its launch there.
+/// Says which frameworks can run a plan (workload/interop/capabilities.h), and its launch there.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which of a search's plans cannot be told apart by their simulated times (study/trust.h).
+/// Says which of a search's plans cannot be told apart by their simulated times (study/trust.h).
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace orrery::advice {
 
-/// How sure it is that a plan is slower than the first.
+/// Says how sure it is that a plan is slower than the first.
 struct Tie {
   study::Range interval80;  ///< of the ratio of their times; what they have in common cancels
   bool open = false;        ///< it holds 1: either may be faster

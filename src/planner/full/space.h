@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which plans a search looks at.
+/// Says which plans a search looks at.
 ///
 ///   shape    tp, cp, ep, etp, pp, dp, microbatch, schedule, chunks, order, exchanges: what decides
 ///            the kernels and where they run

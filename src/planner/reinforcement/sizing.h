@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How many devices of a reinforcement-learning step generate answers and how many train.
+/// Says how many devices of a reinforcement-learning step generate answers and how many train.
 ///
 ///   generate  all answers of a step by engines of the actor, all prompts at once (serving)
 ///   score     one pass of the reward model over prompts and answers, as its engines compute

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How one tensor is spread over the N devices of a one-dimensional mesh, and what turns one form
-/// into another.
+/// Says how one tensor is spread over the N devices of a one-dimensional mesh, and what turns one
+/// form into another.
 ///
 /// A form is a pair of placements (graph/layout.h), of the value and of its gradient:
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which kernel computes an operator's part on one device, and its extents: a share of the node's
-/// own (operator_graph.h), or by the name of the operator
+/// Says which kernel computes an operator's part on one device, and its extents: a share of the
+/// node's own (operator_graph.h), or by the name of the operator
 ///
 ///   linear, conv2d, bmm, matmul, einsum     gemm, batched over experts or samples
 ///   layer_norm                              norm
@@ -23,7 +23,7 @@ struct KernelShape {
   graph::GemmShape gemm{};
 };
 
-/// How one axis of devices shares an operator.
+/// Says how one axis of devices shares an operator.
 struct Cut {
   const Signature* signature = nullptr;
   std::int64_t devices = 1;

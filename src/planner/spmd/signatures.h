@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which forms each operator of HiDup's graphs accepts, from one table: op -> rule or list of
+/// Says which forms each operator of HiDup's graphs accepts, from one table: op -> rule or list of
 /// signatures.
 ///
 /// Every operator can also run whole on every device (all full); inputs are sliced on the batch or

@@ -45,8 +45,8 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-/// Where a strategy's time goes: sums over its stages, of both halves, forward and backward. What
-/// communication hides behind compute counts in both, so the parts may exceed the total.
+/// Says where a strategy's time goes: sums over its stages, of both halves, forward and backward.
+/// What communication hides behind compute counts in both, so the parts may exceed the total.
 struct StrategyCost {
   Time total{0};
   Time compute{0};

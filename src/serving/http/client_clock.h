@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When virtual time may go on, where clients say when their requests arrive.
+/// Says when virtual time may go on, where clients say when their requests arrive.
 #pragma once
 
 #include <cstdint>

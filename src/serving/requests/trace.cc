@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::int64_t kMooncakeBlock = 512;
 
-/// Where a kind has its numbers, and in which part of a second time counts; 0: a date.
+/// Says where a kind has its numbers, and in which part of a second time counts; 0: a date.
 struct Columns {
   std::string_view kind;
   std::string_view input;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which tokens of which requests the next pass over a model computes: the schedulers of inference
-/// engines as state machines without time.
+/// Says which tokens of which requests the next pass over a model computes: the schedulers of
+/// inference engines as state machines without time.
 ///
 ///   schedule() forms a tick from what is known; complete(tick) tells what it generated. Without
 ///   lookahead a tick is completed before the next one is formed. With lookahead (asynchronous

@@ -10,7 +10,7 @@
 
 namespace orrery::step {
 
-/// Which matrices of the layers are in the narrow formats; the others have 16 bits. Router and
+/// Says which matrices of the layers are in the narrow formats; the others have 16 bits. Router and
 /// output head always have.
 enum class Narrow : std::uint8_t { all, outputs, mlp, experts };
 constexpr auto named_values(Narrow) {

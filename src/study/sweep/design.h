@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which machine to buy: the best plan on every machine of a study that the budget allows.
+/// Says which machine to buy: the best plan on every machine of a study that the budget allows.
 ///
 ///   price of a machine   devices * (price_per_hour of its file
 ///                                   + sum over priced fields of per_unit * (value - file's value))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How long the tensors of a rank live, and the most bytes that live at once.
+/// Says how long the tensors of a rank live, and the most bytes that live at once.
 ///
 ///   lifetime of a tensor   from the start of the first node that writes it to the end of the last
 ///                          node that reads it; from 0 when it is read before it is written (a
@@ -23,7 +23,7 @@
 
 namespace orrery::chakra {
 
-/// When a node ran.
+/// Says when a node ran.
 struct NodeTime {
   Time start{0};
   Time end{0};

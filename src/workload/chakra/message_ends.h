@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which sends and receives of traces belong together.
+/// Says which sends and receives of traces belong together.
 #pragma once
 
 #include <compare>

@@ -35,7 +35,7 @@ bool has_durations(const TraceSet& traces) {
   });
 }
 
-/// Which ranks one template serves.
+/// Says which ranks one template serves.
 struct Variants {
   std::vector<std::int32_t> of_rank;
   std::vector<std::int64_t> first_rank;  ///< by variant

@@ -9,7 +9,7 @@
 
 namespace orrery::chakra {
 
-/// Which files hold the traces of a prefix.
+/// Says which files hold the traces of a prefix.
 struct TraceFiles {
   std::string prefix;
   std::string extension;  ///< ".et", ".json" or ".txt" (SimAI)

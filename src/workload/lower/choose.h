@@ -44,7 +44,7 @@
 
 namespace orrery::lower {
 
-/// Which degrees of a plan cut its blocks.
+/// Says which degrees of a plan cut its blocks.
 struct Cuts {
   bool tensor = false;
   bool experts = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the ranks of communicators hold the tensors of a block, between operators and in them, and
-/// which collectives convert the one into the other.
+/// Says how the ranks of communicators hold the tensors of a block, between operators and in them,
+/// and which collectives convert the one into the other.
 ///
 /// An axis is a communicator over which operators of the block are cut. On each axis a tensor is
 /// held in one way between operators and, where an operator is cut, needed or made in another
@@ -44,7 +44,7 @@ struct Placed {
   graph::Placement gradient;
 };
 
-/// When a gradient that leaves an operator is converted.
+/// Says when a gradient that leaves an operator is converted.
 enum class Issue : std::uint8_t {
   concurrent,  ///< beside the weight gradient
   waited,      ///< before it

@@ -22,7 +22,7 @@
 
 namespace orrery::lower {
 
-/// How the ranks of a plan split the tensors of its blocks.
+/// Says how the ranks of a plan split the tensors of its blocks.
 struct TensorSplit {
   std::int64_t tp = 1;
   bool sequence = false;   ///< sequence parallelism

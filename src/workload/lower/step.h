@@ -58,7 +58,7 @@ struct Moment {
   std::int64_t step;
 };
 
-/// Which part of its operator's work a step is.
+/// Says which part of its operator's work a step is.
 enum class Part : std::uint8_t { other, forward, input_gradient, weight_gradient, accumulate };
 
 /// A tensor of one rank: its bytes, and how the ranks of a communicator hold it together; none:

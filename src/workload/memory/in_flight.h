@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When a stage may be fullest, whatever bytes its pieces of work take: from its issue list, once
-/// for all plans of a schedule.
+/// Says when a stage may be fullest, whatever bytes its pieces of work take: from its issue list,
+/// once for all plans of a schedule.
 ///
 /// Before a piece of work the stage holds
 ///

@@ -117,9 +117,9 @@ constexpr graph::CategoryRow row_of(Exposed /*category*/) {
 }
 Exposed exposed_of(Axis axis);
 
-/// Which message of the pipeline. Next and previous are cyclic (the last stage's next is the first,
-/// for interleaved chunks). Messages of one channel between two ranks are received in the order
-/// sent; every flow of a schedule has a channel of its own, so that this is the order wanted.
+/// Names the messages of the pipeline. Next and previous are cyclic (the last stage's next is the
+/// first, for interleaved chunks). Messages of one channel between two ranks are received in the
+/// order sent; every flow of a schedule has a channel of its own, so that this is the order wanted.
 enum class Channel : std::uint8_t {
   forward,
   backward,

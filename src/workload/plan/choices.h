@@ -34,7 +34,7 @@ constexpr auto named_values(PipelineSend) {
        "each sends 1/tp, all-gather at the receiver"},
   });
 }
-/// How the parts of a sequence see each other's keys and values (Megatron's cp_comm_type).
+/// Says how the parts of a sequence see each other's keys and values (Megatron's cp_comm_type).
 enum class ContextExchange : std::uint8_t { p2p, all_gather, a2a, a2a_p2p };
 constexpr auto named_values(ContextExchange) {
   return std::to_array<Named<ContextExchange>>({
@@ -44,7 +44,7 @@ constexpr auto named_values(ContextExchange) {
       {ContextExchange::a2a_p2p, "a2a+p2p", "all-to-all among cp_a2a ranks, a ring over the rest"},
   });
 }
-/// How tokens reach their experts.
+/// Says how tokens reach their experts.
 enum class MoeDispatch : std::uint8_t { all_to_all, all_gather, hierarchical };
 constexpr auto named_values(MoeDispatch) {
   return std::to_array<Named<MoeDispatch>>({
@@ -84,7 +84,7 @@ constexpr auto named_values(CudaGraphs) {
       {CudaGraphs::full, "full", "the whole step; experts in buffers of fixed size"},
   });
 }
-/// At which clocks matrix kernels run.
+/// Names the clocks at which matrix kernels run.
 enum class Clocks : std::uint8_t { sustained, boost };
 constexpr auto named_values(Clocks) {
   return std::to_array<Named<Clocks>>({

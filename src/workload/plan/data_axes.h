@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Over which communicators gradients are reduced and parameters gathered (layout.h has the axes).
+/// Says over which communicators gradients are reduced and parameters gathered (layout.h has the
+/// axes).
 ///
 ///   dense, n = dp cp ranks, shards s_p <= s_o of parameters, s_g <= s_o of gradients:
 ///     zero 0    all-reduce over dp
@@ -28,7 +29,7 @@ struct GradientHop {
   std::int64_t divisor = 1;  ///< the buffer is this share of all gradients
   bool every_microbatch = false;
 };
-/// In the order in which they run; empty when one rank has all of the batch.
+/// Returns the hops in the order in which they run; empty when one rank has all of the batch.
 std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner);
 
 /// Bytes of gradients, in the type on the wire, that are reduced at once; 0: one block with

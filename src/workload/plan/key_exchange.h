@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How context-parallel ranks that exchange keys and values merge what attention gives for the keys
-/// of one rank after the other.
+/// Says how context-parallel ranks that exchange keys and values merge what attention gives for the
+/// keys of one rank after the other.
 #pragma once
 
 #include "workload/plan/plan.h"

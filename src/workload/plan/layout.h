@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where a plan's ranks and communicators lie.
+/// Says where a plan's ranks and communicators lie.
 ///
 ///   order      names the axes, innermost first: "tp-cp-dp-pp", "tp-pp-dp". cp stands right after
 ///              tp and an axis of degree 1 anywhere when they are not named; "ep" may stand in the

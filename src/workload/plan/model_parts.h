@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which part of the model every chunk of every pipeline stage holds, and of which blocks it is
-/// made: embedding, layers, head.
+/// Says which part of the model every chunk of every pipeline stage holds, and of which blocks it
+/// is made: embedding, layers, head.
 #pragma once
 
 #include <cstdint>

@@ -133,7 +133,7 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 
   std::int64_t devices() const { return (Bytes(tp) * cp * pp * dp).value(); }  ///< saturates
-  /// Per replica; with batch_shares the mean, rounded down.
+  /// Returns the microbatches per replica; with batch_shares their mean, rounded down.
   std::int64_t microbatches() const { return global_batch / (dp * microbatch); }
 
  private:

@@ -12,7 +12,7 @@
 namespace orrery::plan {
 namespace {
 
-/// By Quantization, without none.
+/// The recipes, by Quantization without its `none`.
 constexpr std::array kRecipes{
     QuantizationRecipe{.splits_sums = true, .norm_quantizes = true},
     QuantizationRecipe{.splits_sums = true, .reads_maximum = true, .norm_finds_it = true},

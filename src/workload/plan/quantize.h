@@ -79,7 +79,8 @@ struct QuantizationRecipe {
 /// Requires a quantization other than none.
 const QuantizationRecipe& recipe_of(Quantization quantization);
 
-/// In which the plan runs most of its matrix work: the recipe's, else compute_type.
+/// Returns the type in which the plan runs most of its matrix work: the recipe's, else
+/// compute_type.
 graph::DataType gemm_type(const Plan& plan);
 
 /// Returns whether the plan runs the operator's GEMMs in the recipe's type.

@@ -47,8 +47,9 @@ bool is_activation(const zoo::ModelOperator& op) {
 bool is_streams(const zoo::ModelOperator& op) {
   return op.role >= Role::mix_project && op.role <= Role::expand;
 }
-/// With the norms of the latents: Transformer Engine's layer of both is one module in Megatron-LM's
-/// specification of latent attention (gpt_layer_specs.py, linear_q_up_proj and linear_kv_up_proj).
+/// Returns whether the operator belongs to the module that projects latents up, which has their
+/// norms too: Transformer Engine's layer of both is one module in Megatron-LM's specification of
+/// latent attention (gpt_layer_specs.py, linear_q_up_proj and linear_kv_up_proj).
 bool is_latent_up(const zoo::ModelOperator& op) {
   return op.role == Role::norm_latent || op.role == Role::query_up ||
          op.role == Role::key_value_up || op.role == Role::rotate_latent ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which operators of a layer run forward again before their backward.
+/// Says which operators of a layer run forward again before their backward.
 ///
 ///   recompute           none, selective = the module core_attn, full = the whole layer
 ///   recompute_modules   comma-separated: names of Megatron-LM's modules (the table below) or of

@@ -27,7 +27,7 @@ struct ScheduleRow {
   RunList (*runs)(const PipelineShape&, std::int64_t stage) = nullptr;
   bool whole_backwards = true;   ///< there are passes of both gradients at once
   bool split_backwards = false;  ///< there are passes of one gradient alone
-  /// Whether `overlap_ep: microbatch` finds a forward beside a backward to hide in.
+  /// Says whether `overlap_ep: microbatch` finds a forward beside a backward to hide in.
   bool in_pairs = false;
 
   // How the model lies on the stages.

@@ -20,7 +20,7 @@ struct VWay {
   std::int64_t at_front = 0;  ///< and at stage 0 before its first backward
 };
 
-/// When a stage runs each pass of microbatch 0; microbatch k follows by 6 k.
+/// Says when a stage runs each pass of microbatch 0; microbatch k follows by 6 k.
 struct TimedPiece {
   RunList::Piece piece;
   std::int64_t start = 0;

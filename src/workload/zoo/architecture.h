@@ -12,7 +12,7 @@
 
 namespace orrery::zoo {
 
-/// How attention is computed; a plan field, because the same model runs with either.
+/// Says how attention is computed; a plan field, because the same model runs with either.
 enum class AttentionKernel : std::uint8_t { unfused, flash, flash2, cudnn, cudnn_fp8, fa3, triton };
 constexpr auto named_values(AttentionKernel) {
   return std::to_array<Named<AttentionKernel>>({
@@ -51,7 +51,7 @@ constexpr auto named_values(NormKind) {
       {NormKind::rms_norm, "rms_norm", "root mean square; scale"},
   });
 }
-/// Where the norms of a layer stand.
+/// Says where the norms of a layer stand.
 enum class NormPlace : std::uint8_t { before, around, after };
 constexpr auto named_values(NormPlace) {
   return std::to_array<Named<NormPlace>>({

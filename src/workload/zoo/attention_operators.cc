@@ -6,8 +6,8 @@
 namespace orrery::zoo {
 namespace {
 
-/// As tables of training runs count: the whole square of what the mask leaves half of, so that a
-/// causal layer without window counts S x S.
+/// Returns the FLOPs that tables of training runs count: the whole square where the mask leaves
+/// half, so that a causal layer without window counts S x S.
 Flops counted(const Shapes& shapes, Flops visible) {
   return shapes.kind.causal ? 2 * visible : visible;
 }

@@ -180,15 +180,18 @@ struct Heads {
 };
 /// Attention core: from Q, K, V (saved by who made them) to the input of the output projection.
 int append_attention(GraphBuilder& block, const Shapes& shapes, const Heads& heads);
-/// From the norm's output to Q, K, V of multi-head latent attention.
+/// Appends what leads from the norm's output to Q, K, V of multi-head latent attention.
 Heads append_latent_projections(GraphBuilder& block, const Shapes& shapes, int x);
-/// From the norm's output to H: projections, compressor, indexer, attention, output projections.
+/// Appends what leads from the norm's output to H: projections, compressor, indexer, attention,
+/// output projections.
 int append_compressed_attention(GraphBuilder& block, const Shapes& shapes, int x);
-/// From the norm's output to H: projections, convolution, scan, gated norm.
+/// Appends what leads from the norm's output to H: projections, convolution, scan, gated norm.
 int append_mamba(GraphBuilder& block, const Shapes& shapes, int x);
-/// From the norm's output to H: router, dispatch, experts, combine, shared expert.
+/// Appends what leads from the norm's output to H: router, dispatch, experts, combine, shared
+/// expert.
 int append_experts(GraphBuilder& block, const Shapes& shapes, int x);
-/// fc1, activation, fc2 of inner width `ffn`, of the MLP or the shared expert ("shared_fc1_gemm").
+/// Appends fc1, activation and fc2 of inner width `ffn`, of the MLP or the shared expert
+/// ("shared_fc1_gemm").
 int append_mlp(GraphBuilder& block, const Shapes& shapes, int x, Branch branch, std::int64_t ffn,
                bool keeps_input = true);
 
@@ -207,11 +210,13 @@ struct Streams {
   int values = -1;
   int weights = -1;
 };
-/// Hyper-connections (Model::streams n > 1). In front of a branch: its mixing weights from the n
-/// streams, and their weighted sum, which is returned. `branch`: prefix of the names.
+/// Appends what stands in front of a branch with hyper-connections (Model::streams n > 1): its
+/// mixing weights from the n streams, and their weighted sum, which is returned. `branch`: prefix
+/// of the names.
 int append_collapse(GraphBuilder& block, const Shapes& shapes, const std::string& branch,
                     Streams& streams);
-/// After it: the mixed streams plus the weighted result y of the branch.
+/// Appends what stands after the branch: the mixed streams plus the weighted result y of the
+/// branch.
 int append_expand(GraphBuilder& block, const Shapes& shapes, const std::string& branch,
                   const Streams& streams, int y);
 /// n copies of the embedding.

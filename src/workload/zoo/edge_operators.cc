@@ -109,13 +109,13 @@ int append_embedding_dropout(GraphBuilder& block, const Shapes& shapes, int x) {
   return result;
 }
 
-/// As Megatron-LM's vocab-parallel cross entropy, per logit: conversion to fp32 (e + 4), maximum
-/// (4), subtraction (8), exponential (8), sum (4), division (8); backward scales the probabilities
-/// (8) and converts (4 + e). The other kernels work on T values (target mask, predicted logit,
-/// logarithm ...) and only cost their launch.
-/// Fused, as Transformer Engine's kernels (after Liger-Kernel, Hsu et al. 2024): one reads the
-/// logits for maximum and sum, one reads them again and writes their gradient in their place;
-/// backward multiplies that by the loss's.
+/// Returns the cross entropy as Megatron-LM's vocab-parallel one, per logit: conversion to fp32 (e
+/// + 4), maximum (4), subtraction (8), exponential (8), sum (4), division (8); backward scales the
+/// probabilities (8) and converts (4 + e). The other kernels work on T values (target mask,
+/// predicted logit, logarithm ...) and only cost their launch. Fused, as Transformer Engine's
+/// kernels (after Liger-Kernel, Hsu et al. 2024): one reads the logits for maximum and sum, one
+/// reads them again and writes their gradient in their place; backward multiplies that by the
+/// loss's.
 ModelOperator cross_entropy(const Shapes& shapes) {
   const Bytes single = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.vocab;
   const Bytes logits = shapes.tensor(shapes.tokens, shapes.vocab);

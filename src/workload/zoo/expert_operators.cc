@@ -94,10 +94,11 @@ int append_expert_matrix(GraphBuilder& block, const Shapes& shapes, Matrix matri
   return result;
 }
 
-/// Between fc1 and fc2; GEMMs that apply it leave no kernel. Gate and up that are clamped are so
-/// eagerly (Megatron-LM's weighted_bias_quick_geglu_impl): each clamped (2 + 2 bytes an element),
-/// put together (2 + 2); backward comparisons (2 + 1 each, two for up, and their conjunction, 1 + 1
-/// + 1), the selection (1 + 2 + 2), and the concatenation of both gradients (2 + 2): 11 on average.
+/// Appends the activation between fc1 and fc2; GEMMs that apply it leave no kernel. Gate and up,
+/// where clamped, are clamped eagerly (Megatron-LM's weighted_bias_quick_geglu_impl): each clamped
+/// (2 + 2 bytes an element), put together (2 + 2); backward comparisons (2 + 1 each, two for up,
+/// and their conjunction, 1 + 1 + 1), the selection (1 + 2 + 2), and the concatenation of both
+/// gradients (2 + 2): 11 on average.
 int append_expert_activation(GraphBuilder& block, const Shapes& shapes, int x) {
   const ExpertShape& expert = shapes.model.expert;
   ModelOperator op = activation(shapes, routed_rows(shapes), expert.ffn, expert.bias);
@@ -149,8 +150,8 @@ ModelOperator unpermute(const Shapes& shapes) {
                    {rows, kernels, rows, kernels});
 }
 
-/// Beside the routed experts, whose result is y; its input x is the one the router has kept. With a
-/// gate (Qwen2-MoE): output * sigmoid(x w), w of H x 1.
+/// Appends the shared expert beside the routed experts, whose result is y; its input x is the one
+/// that the router has kept. A gate (Qwen2-MoE) multiplies its output by sigmoid(x w), w of H x 1.
 int append_shared(GraphBuilder& block, const Shapes& shapes, int x, int y) {
   const Model& model = shapes.model;
   const std::size_t first = block.operators().size();

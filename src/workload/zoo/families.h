@@ -10,7 +10,7 @@
 
 namespace orrery::zoo {
 
-/// Most families call their depth so.
+/// The field in which most families state their depth.
 inline constexpr std::string_view kLayers = "num_hidden_layers";
 
 Model read_gpt2(Reader& read);

@@ -14,7 +14,7 @@ bool is_whole_number(const ConfigNode* node) {
          parse_integer(node->text);
 }
 
-/// In [least, limit], else a mistake and 0.
+/// Returns the value if it is in [least, limit]; else reports a mistake and returns 0.
 std::int64_t checked(Reader& read, std::string_view name, std::int64_t value, std::int64_t least,
                      std::int64_t limit) {
   if (value >= least && value <= limit) {

@@ -30,7 +30,8 @@ std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit,
 std::int64_t count(Reader& read, std::string_view name, std::int64_t limit,
                    std::int64_t fallback = 0);
 double probability(Reader& read, std::string_view name, double fallback);
-/// In (0, 1]. Also found in the map `rope_parameters`, where newer files keep it.
+/// Returns a share in (0, 1]. It is also found in the map `rope_parameters`, where newer files keep
+/// it.
 double rotary_share(Reader& read, std::string_view name, double fallback);
 /// Returns the first class of `architectures`, a list or one text; empty where it names none.
 std::string class_of(const ConfigNode& node);
@@ -93,7 +94,8 @@ struct DecoderDefaults {
   std::string function = "silu";
   bool gated = true;
   bool tied = false;
-  /// When the field is missing (nullopt: a mistake; kv_heads: as heads; head_dim: hidden / heads).
+  /// Values of the fields that are missing (nullopt: a mistake; kv_heads: as heads; head_dim:
+  /// hidden / heads).
   std::optional<std::int64_t> layers = {};
   std::optional<std::int64_t> hidden = {};
   std::optional<std::int64_t> width = {};  ///< of the MLP
@@ -110,8 +112,9 @@ void read_routing(Reader& read, Model& model, std::string_view experts);
 /// n_group and topk_group, unless topk_method is greedy. Requires experts and top_k.
 void read_expert_groups(Reader& read, Model& model);
 
-/// Per layer, what `layer_types` names (sliding_attention, full_attention, chunked_attention,
-/// attention); empty without that field. A list of another length than layers is a mistake.
+/// Returns, per layer, what `layer_types` names (sliding_attention, full_attention,
+/// chunked_attention, attention); empty without that field. A list of another length than layers is
+/// a mistake.
 std::vector<std::string> layer_types(Reader& read, const Model& model);
 /// Gives layer i the window where `types[i]` is sliding_attention. A window of no less than the
 /// positions is none.

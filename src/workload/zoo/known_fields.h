@@ -169,7 +169,8 @@ inline constexpr auto kFewColumns = std::to_array<std::string_view>({
     "RewardModel",
 });
 
-/// Beside the text part of a multimodal model: of other parts, of which add_vision() reads some.
+/// Fields beside the text part of a multimodal model: those of other parts, of which add_vision()
+/// reads some.
 inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "audio_config",
     "audio_token_id",

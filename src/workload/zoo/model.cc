@@ -93,7 +93,7 @@ Error unsupported(const ConfigNode& node) {
   return result ? Error(std::string("model_type: not supported")) : std::move(result.error());
 }
 
-/// With ModelOpt's formats of the file beside it, as quantization_config.
+/// Adds ModelOpt's formats, of the file beside the model's, as quantization_config.
 Result<ConfigNode> with_quantization(ConfigNode node, const std::string& file) {
   const std::filesystem::path beside =
       std::filesystem::path(file).parent_path() / "hf_quant_config.json";

@@ -42,7 +42,7 @@ struct ModelFile {
 Result<ModelFile> load_model_file(const std::string& name_or_path);
 
 inline constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
-/// Also of heads and head_dim, and of ffn / 8.
+/// Bounds hidden, heads and head_dim, and ffn / 8.
 inline constexpr std::int64_t kMaxHidden = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 28;
 inline constexpr std::int64_t kMaxPositions = std::int64_t{1} << 27;
@@ -80,22 +80,23 @@ struct TensorExtent {
   std::int64_t extent = 0;
   graph::Dim dim = graph::Dim::inner;
 };
-/// By tp: heads, key-value heads, MLP widths, Mamba heads and groups.
+/// Returns what tp must divide: heads, key-value heads, MLP widths, Mamba heads and groups.
 std::vector<TensorExtent> tensor_extents(const Model& model);
-/// By the tensor-parallel degree of experts: their width. Empty for a dense model.
+/// Returns what the tensor-parallel degree of experts must divide: their width. Empty for a dense
+/// model.
 std::vector<TensorExtent> expert_extents(const Model& model);
 
-/// How tensor parallelism of degree t splits an operator's work and its saved activations.
+/// Says how tensor parallelism of degree t splits an operator's work and its saved activations.
 enum class Split : std::uint8_t {
   none,      ///< every rank does all of it
   sequence,  ///< 1/t with sequence parallelism, else all of it (norms, dropout, residual)
   tensor,    ///< 1/t always (heads, MLP inner width)
 };
-/// Which extent of a GEMM tensor parallelism divides.
+/// Says which extent of a GEMM tensor parallelism divides.
 enum class GemmSplit : std::uint8_t { none, column, row, heads };
 
-/// Whether selective recompute drops an operator's saved activations and runs its forward again
-/// (full recompute does with every operator of a layer).
+/// Says whether selective recompute drops an operator's saved activations and runs its forward
+/// again (full recompute does with every operator of a layer).
 enum class RecomputeGroup : std::uint8_t { never, selective };
 
 /// Weights says what training does with an operator's parameters (workload/plan/lora.h).

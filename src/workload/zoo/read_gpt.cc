@@ -20,7 +20,8 @@ constexpr ShapeNames kGpt2Shape{"n_layer", "n_embd", "n_head", "n_positions"};
 constexpr ShapeNames kUsualShape{"num_hidden_layers", "hidden_size", "num_attention_heads",
                                  "max_position_embeddings"};
 
-/// As many key-value heads as heads, which share the hidden width.
+/// Reads the extents of a model that has as many key-value heads as heads, which share the hidden
+/// width.
 void read_shape(Reader& read, const ShapeNames& names, Model& m) {
   m.layers = extent(read, names.layers, kMaxLayers);
   m.hidden = extent(read, names.hidden, kMaxHidden);

@@ -52,7 +52,7 @@ std::vector<LayerKind> pattern_of(std::string_view letters) {
   return layers;
 }
 
-/// From the string of one letter per layer, or from the list of names.
+/// Reads the kinds of layers from the string of one letter per layer, or from the list of names.
 std::vector<LayerKind> read_pattern(Reader& read, std::string_view letters, std::string_view list) {
   const auto pattern = read.maybe<std::string>(letters);
   if (pattern) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostSide = kMaxHidden / 1024;  // pixels
 
-/// Where an encoder's fields are, and whose stream its projectors write to.
+/// Says where an encoder's fields are, and whose stream its projectors write to.
 struct VisionFields {
   Reader& own;    ///< `vision_config`
   Reader& whole;  ///< the file

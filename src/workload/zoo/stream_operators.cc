@@ -24,9 +24,10 @@ ModelOperator mixing(const std::string& name, Role role, const Traffic& traffic)
   return streaming(name, role, graph::OperatorKind::elementwise, traffic);
 }
 
-/// From the product to p, q and M. Fused: one kernel over `columns` fp32 values per token; the
-/// norm's factor is applied to them. Unfused, X is converted to fp32 (e + 4), squared and summed
-/// (4), scaled (8), and every step of M sums and divides (3 passes over n x n).
+/// Returns what leads from the product to p, q and M. Fused, it is one kernel over `columns` fp32
+/// values per token, to which the norm's factor is applied. Unfused, X is converted to fp32 (e +
+/// 4), squared and summed (4), scaled (8), and every step of M sums and divides (3 passes over n x
+/// n).
 ModelOperator mix_weights(const std::string& name, const Shapes& shapes, std::int64_t columns,
                           std::int64_t steps) {
   const std::int64_t n = shapes.model.streams;

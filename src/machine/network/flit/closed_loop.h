@@ -12,7 +12,7 @@
 
 namespace orrery::flit {
 
-/// How a message becomes packets (fabric.h: message_flits).
+/// Says how a message becomes packets (fabric.h: message_flits).
 struct Packaging {
   Bytes flit{50};
   Bytes packet{256};  ///< of payload, behind a head flit

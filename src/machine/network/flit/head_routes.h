@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where heads go, asked of the routing when a router would know it.
+/// Says where heads go, asked of the routing when a router would know it.
 #pragma once
 
 #include <cstdint>

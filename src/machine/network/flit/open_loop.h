@@ -13,7 +13,7 @@
 
 namespace orrery::flit {
 
-/// When a run is in steady state and how long it is measured, as BookSim 2 does.
+/// Says when a run is in steady state and how long it is measured, as BookSim 2 does.
 struct OpenLoopSettings {
   double rate = 0.1;  ///< flits per node and cycle
   int packet = 1;     ///< flits

@@ -73,7 +73,7 @@ struct RouterGraph {
   /// product of the extents before); of fat tree and fly n times k; of a dragonfly {a, h}; of
   /// switch clusters {switches, links}.
   std::vector<std::int32_t> extents;
-  /// Whether ports of nodes come before those of channels in a router's turns, or after them.
+  /// Says whether ports of nodes come before those of channels in a router's turns, or after them.
   bool nodes_first = true;
   std::vector<std::string> router_names;  ///< of a graph read from a file; else empty
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where a head flit goes next, and in which virtual channels.
+/// Says where a head flit goes next, and in which virtual channels.
 #pragma once
 
 #include <algorithm>

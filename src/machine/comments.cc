@@ -84,7 +84,8 @@ class Page {
     return false;
   }
   void add_beside(std::size_t line, const std::string& comment) { beside_[line] += "  " + comment; }
-  /// Above the line, and above up to `openers` lines before it that have no value of their own.
+  /// Adds comments above the line, or above up to `openers` lines before it that have no value of
+  /// their own.
   void add_above(std::size_t line, int openers, const Lines& comments) {
     for (; openers > 0 && line > 0 && lines_[line - 1].ends_with(':'); --openers) {
       --line;

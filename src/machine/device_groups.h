@@ -16,7 +16,7 @@ namespace orrery::machine {
 /// Number of the device group that `rank` lies in; 0 of a machine without device groups. Requires a
 /// rank that the parts have.
 std::size_t device_group_of(const Machine& machine, std::int64_t rank);
-/// At least 1.
+/// Returns the number of device groups, at least 1.
 std::size_t device_group_count(const Machine& machine);
 /// The machine with devices of that group everywhere, and no parts.
 Machine of_device_group(const Machine& machine, std::size_t part);
@@ -57,17 +57,17 @@ void change_devices(Machine& machine, const Change& change) {
   machine.device = mean_device(machine.parts);
 }
 
-/// With every device as fast as at first (compute/rates.h).
+/// Returns the machine with every device as fast as at first (compute/rates.h).
 Machine at_boost(Machine machine);
 
-/// With every device under a power cap, at the clocks of the usual mix of kernels. Mistakes (field
-/// "power_cap"): a device that states no design power, a cap above it or at or below what the
-/// device draws when it is idle. A device without a power model has the inferred one then
-/// (compute/clock.h), and its origin says so.
+/// Returns the machine with every device under a power cap, at the clocks of the usual mix of
+/// kernels. Mistakes (field "power_cap"): a device that states no design power, a cap above it or
+/// at or below what the device draws when it is idle. A device without a power model has the
+/// inferred one then (compute/clock.h), and its origin says so.
 Result<Machine> with_power_cap(Machine machine, Power cap);
 
-/// Whether every device is the same. `who` knows one sort only. Mistakes: a machine with device
-/// groups.
+/// Checks that every device is the same, for `who`, which knows one sort only. Mistakes: a machine
+/// with device groups.
 Result<void> check_alike(const Machine& machine, std::string_view who);
 
 /// load_machine() for who knows one sort of devices only. Mistakes: a machine with device groups.

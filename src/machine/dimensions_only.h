@@ -8,8 +8,8 @@
 
 namespace orrery::machine {
 
-/// Whether closed forms on the dimensions say all about the network. `who` prices by them: on a
-/// topology its shared links would be free there. Mistakes: a machine with a topology.
+/// Checks that closed forms on the dimensions say all about the network, for `who`, which prices by
+/// them: the shared links of a topology would be free there. Mistakes: a machine with a topology.
 Result<void> check_dimensions_only(const Machine& machine, std::string_view who);
 
 }  // namespace orrery::machine

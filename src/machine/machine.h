@@ -42,7 +42,7 @@ struct Machine {
   friend bool operator==(const Machine&, const Machine&) = default;
 };
 
-/// More is a mistake in a file, not a machine.
+/// More devices than this are a mistake in a file, not a machine.
 inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 
 /// Reads a machine file; every mistake at once.

@@ -22,7 +22,8 @@ namespace orrery::machine {
 
 inline constexpr const char* kShare = "a share above 0 and at most 1";
 
-/// Beyond these a value is a slip of the unit; below, products of two stay finite.
+/// Returns the largest value of a field's type: beyond it a value is a slip of the unit, and below,
+/// products of two stay finite.
 template <class T>
 std::optional<T> largest() {
   if constexpr (std::is_same_v<T, double>) {

@@ -14,7 +14,7 @@ namespace orrery::machine {
 namespace {
 
 constexpr std::int64_t kMostParts = 1 << 16;  // arrays, rows, banks ...
-/// Without which a device of the model says nothing.
+/// The fields without which a device of the model says nothing.
 constexpr std::array<std::string_view, 16> kNeeded{
     "rows",     "cols",  "dataflow",     "input_sram",  "filter_sram", "output_sram",
     "channels", "banks", "lanes",        "row",         "t_rcd",       "t_rp",

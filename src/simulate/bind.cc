@@ -14,7 +14,7 @@
 namespace orrery::simulate {
 namespace {
 
-/// At least a picosecond, which tells it from a copy.
+/// Returns the node's time on the host, at least a picosecond, which tells it from a copy.
 Time time_on_host(const graph::Node& node) {
   Time sum{0};
   for (const graph::Operator& op : node.operators) {

@@ -68,8 +68,8 @@ struct BoundNode {
   int flow = -1;        ///< of send and receive: into Binding::flows of the program
   Bytes bytes{0};       ///< of a send
   Time work{0};         ///< kernels back to back
-  /// From the host's free moment until the last kernel is done, if the host is what limits:
-  /// max over i of (i+1) dispatches + kernels i..n-1 back to back.
+  /// The time from the host's free moment until the last kernel is done, if the host is what
+  /// limits: max over i of (i+1) dispatches + kernels i..n-1 back to back.
   Time host_span{0};
   Time host_cost{0};               ///< host time to issue the node
   std::uint32_t first_kernel = 0;  ///< into BoundTemplate::kernels
@@ -80,7 +80,7 @@ struct BoundTemplate {
   std::vector<BoundNode> nodes;
   std::vector<std::uint32_t> dependents;
   std::vector<BoundKernel> kernels;
-  /// By stream of order `issue`: node numbers in issue order.
+  /// Holds, by stream of order `issue`, node numbers in issue order.
   std::vector<std::vector<std::uint32_t>> by_stream;
   /// Streams of order `issue` that have nodes, by their first node: the host issues in this order.
   std::vector<graph::StreamIndex> streams;
@@ -116,7 +116,7 @@ struct Flow {
   friend auto operator<=>(const Flow&, const Flow&) = default;
 };
 
-/// Among which phases an automatic choice of algorithms takes the fastest.
+/// Names the phases among which an automatic choice of algorithms takes the fastest.
 enum class PhaseChoice : std::uint8_t {
   all,
   with_messages,  ///< the ring or direct exchange where the fastest has none (phase_messages.h)
@@ -140,8 +140,8 @@ class Binding {
   const BoundCollective& collective(int index) const {
     return collectives_[static_cast<std::size_t>(index)];
   }
-  /// In the communicator that holds `rank`; none where nobody does. All of a family by digits lie
-  /// alike.
+  /// Returns the collective's phases in the communicator that holds `rank`; none where none does.
+  /// All communicators of a family by digits lie alike.
   const std::vector<collective::CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
   /// Returns the number of a flow among flows(program). Requires that it is there, as verify()
@@ -172,7 +172,8 @@ class Binding {
   std::vector<std::map<Flow, int>> index_of_flow_;                   ///< [program]
   std::vector<BoundCollective> collectives_;
   std::map<BoundCollective, int> index_of_;
-  /// By collective and first rank of the communicator: 0 where all lie alike, -1 of none.
+  /// Holds phases by collective and by the communicator's first rank: 0 where all lie alike, -1
+  /// where there is none.
   std::map<std::pair<int, std::int64_t>, std::vector<collective::CollectivePhase>> phases_;
 };
 

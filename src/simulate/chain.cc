@@ -193,8 +193,9 @@ class Finder {
     }
   }
 
-  /// With kernels as fast as they can be, the host has least time; and it may have to issue all up
-  /// to the next step that joins before the node. A node that the host waits for makes it late.
+  /// Returns the host's least slack. It has least time with kernels as fast as they can be; and it
+  /// may have to issue all up to the next step that joins before the node. A node that the host
+  /// waits for makes it late.
   Time slack_of(const Chain& chain) const {
     Time slack = Time::max();
     Time host{0};

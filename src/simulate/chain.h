@@ -32,15 +32,15 @@
 namespace orrery::simulate {
 
 inline constexpr std::size_t kMostLanes = 3;  ///< of a chain: the compute stream is lane 0
-/// Times then or later are beyond the range of Time, and so is the run. Time::max() itself is for
-/// lanes in which nothing runs.
+/// Times at this one or later are beyond the range of Time, and so is the run. Time::max() itself
+/// is for lanes in which nothing runs.
 inline constexpr Time kEndOfTime{INT64_MAX - 1};
 
 struct Chain {
   struct Step {
     std::uint32_t node = 0;  ///< of the template
     Time alone{0};           ///< of a collective on its links; 0: it does nothing
-    /// In each other lane, how many steps must be done before.
+    /// Says, for each other lane, how many of its steps must be done before.
     std::array<std::uint32_t, kMostLanes> after{};
     /// A step of lane 0 joins if all nodes before it in the list are done when it starts, and none
     /// after it starts before it is done itself.
@@ -129,7 +129,7 @@ class ChainWalk {
     }
   }
 
-  /// After a step, or when what runs beside has changed.
+  /// Changes the kernel's speed, after a step or when what runs beside has changed.
   void change_speed(Time now) {
     if (job_.running && job_.concurrent != book_.concurrent()) {
       place_.end[0] = std::min(job_.change_speed(now, book_.concurrent()), kEndOfTime);
@@ -141,8 +141,8 @@ class ChainWalk {
     return !over() && current().joins && place_.end[0] < Time::max() && job_.begin == now;
   }
 
-  /// From a step that joined at `now` to the last one that begins before `until`, with a host that
-  /// is never in the way; when that is.
+  /// Skips from a step that joined at `now` to the last one that begins before `until`, with a host
+  /// that is never in the way. Returns when that one begins.
   Time skip(Time now, Time until) {
     const auto concurrent = static_cast<std::size_t>(book_.concurrent());
     const Chain::Step& from = current();
@@ -175,8 +175,8 @@ class ChainWalk {
   const Chain::Step& head(std::size_t lane) const { return chain_.lanes[lane][place_.done[lane]]; }
   const BoundNode& node(std::size_t lane) const { return shape_.nodes[head(lane).node]; }
 
-  /// Until nothing that takes no time is left. The host issues what waited for a step of another
-  /// lane, as release() does, before what comes after it in the `finished` lane.
+  /// Starts steps until nothing that takes no time is left. The host issues what waited for a step
+  /// of another lane, as release() does, before what comes after it in the `finished` lane.
   void start_all(Time now, std::size_t finished) {
     for (bool changes = true; changes;) {
       changes = false;
@@ -283,12 +283,13 @@ void begin_chain(RankState& rank, const Chain& chain, std::int64_t instance, Tim
 /// something happens at this very instant: then the speed of its kernels is still to be changed,
 /// when the instant is over.
 bool walk_chain(RankState& rank, Time now);
-/// After that, or when what runs beside the chain has changed.
+/// Changes the speed of the chain's kernels, where walk_chain() has said so or when what runs
+/// beside the chain has changed.
 void change_chain_speed(RankState& rank, Time now);
 /// Returns when the rank's chain ends if what runs beside it stays as it is.
 Time chain_end(const RankState& rank);
 
-/// Whether a collective runs alone, whatever else happens, and then its time.
+/// Returns a collective's time if it runs alone whatever else happens; else nothing.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;
 
 /// `serial`: by stream, whether its nodes only run after a compute node of their instance.

@@ -167,7 +167,8 @@ class Mirrors {
     return true;
   }
 
-  /// On switches; where the members lie on them does not matter.
+  /// Returns whether phases on switches are the same; where the members lie on them does not
+  /// matter.
   static bool same_phase(const collective::CollectivePhase& a,
                          const collective::CollectivePhase& b) {
     const auto same_port = [](const collective::PortUse& x, const collective::PortUse& y) {

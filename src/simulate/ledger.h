@@ -36,7 +36,7 @@ class Ledger {
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
   Concurrent concurrent() const { return concurrent_without({}); }
-  /// If as many of the active ones as `others` says did not run.
+  /// Returns what runs if as many of the active ones as `others` says did not run.
   Concurrent concurrent_without(const ConcurrentCounts& others) const {
     return counts_.without(others).most();
   }

@@ -43,7 +43,7 @@ class Loop {
   Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring, Transport& transport,
        engine::EventQueue& queue, const LoopOptions& options);
 
-  /// To the end, or to kEndOfTime: then queue.now() is there.
+  /// Runs to the end, or to kEndOfTime: queue.now() is there then.
   void run();
 
   std::uint64_t events() const { return completions_; }
@@ -51,8 +51,8 @@ class Loop {
   const StepBook& steps() const { return steps_; }
   /// States at the end; a rank with unfinished instances waits for what never came.
   const std::vector<RankState>& ranks() const { return ranks_; }
-  /// At the end: a rank whose source has more. The compute stream asks for instances
-  /// (loop_issue.cc), so two in a row with nothing on it are the last.
+  /// Returns, at the end, a rank whose source has more; null if none has. The compute stream asks
+  /// for instances (loop_issue.cc), so two in a row with nothing on it are the last.
   const RankState* left_over() const;
 
  private:

@@ -297,7 +297,7 @@ struct Found {
   std::vector<std::string> reasons;
 };
 
-/// From the top of the digit down the largest parts that fold.
+/// Folds, from the top of the digit down, the largest parts that fold.
 void fold_digit(Symmetry& symmetry, const graph::Digit& whole, Found& found) {
   std::int64_t folded = 1;
   for (std::int64_t top = whole.size; top > 1;) {

@@ -199,7 +199,7 @@ double MessagePlans::share_sent(CommunicatorIndex communicator, int collective) 
   return static_cast<double>(of.members.size()) / static_cast<double>(members);
 }
 
-/// Once for each group and collective: communicators by digits lie alike.
+/// Checks the algorithms once for each group and collective: communicators by digits lie alike.
 Result<void> MessagePlans::check_algorithms(const graph::Workload& workload,
                                             std::string_view network) {
   Error mistakes;

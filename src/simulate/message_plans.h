@@ -21,7 +21,7 @@
 
 namespace orrery::simulate {
 
-/// More messages than this take hours.
+/// A run of more messages than this takes hours.
 inline constexpr double kMostMessagesOfARun = 2e9;
 
 /// A RankPair says who sends to whom.

@@ -175,7 +175,7 @@ class RunDescription {
     }
   }
 
-  /// Nothing: the event is stale.
+  /// Returns the event's subject; nothing if the event is stale.
   template <class First>
   std::optional<std::int64_t> subject_of(const engine::EventQueue::Event& event,
                                          const First& first) const {

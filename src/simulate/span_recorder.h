@@ -95,7 +95,7 @@ class SpanRecorder {
   }
 
   std::vector<Span> take_spans() { return std::move(spans_); }
-  /// By role, what has been issued.
+  /// Returns, by role, the instances that have been issued.
   std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
 
  private:

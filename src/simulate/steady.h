@@ -50,8 +50,8 @@ class SteadyState {
     }
   }
 
-  /// To be called when an instant is over and settled. Cheap until the first rank has issued a
-  /// further period.
+  /// Looks for a steady state; called when an instant is over and settled. It is cheap until the
+  /// first rank has issued a further period.
   void look() {
     for (Watch& watch : watches_) {
       if (loop_.ranks_.front().window.issued() >= watch.next_mark) {
@@ -193,7 +193,7 @@ class SteadyState {
     return *work;
   }
 
-  /// As often as every list and every lead of a host allow.
+  /// Jumps over the cycle as often as every list and every lead of a host allow.
   void jump(Watch& watch, const Mark& before, const Mark& now) {
     const std::int64_t cycle = now.period - before.period;
     const Time took = now.when - before.when;

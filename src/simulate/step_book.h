@@ -18,8 +18,8 @@ struct StepBook {
   std::int64_t warm = 0;   ///< the first ones, which breakdowns do not count
   std::size_t behind = 0;  ///< ranks that have not ended step number ends.size()
   std::vector<Time> ends;  ///< when all ranks have ended each step, of several
-  /// By rank, what was booked until the end of the warm-up, and of the last step. Empty: of one
-  /// step, without a warm-up, or of a run that stopped before.
+  /// Holds, by rank, what was booked until the end of the warm-up, and until that of the last step.
+  /// Empty for one step, without a warm-up, or for a run that stopped before.
   std::vector<Breakdown> booked_warm;
   std::vector<Breakdown> booked;
 

@@ -66,7 +66,8 @@ struct Span {
   Time begin{0};
   Time end{0};
   Time host_stall{0};  ///< part of a compute span in which it waited for the host
-  /// When its stream and its dependencies allowed it. A collective begins with its last member's.
+  /// The time when its stream and its dependencies allowed it. A collective begins with its last
+  /// member's.
   Time ready{0};
   Time host_begin{0};  ///< the host issued it from here ...
   Time host_end{0};    ///< ... to here; equal when that takes no time
@@ -107,8 +108,8 @@ struct FoldReport {
 struct Timeline {
   Time step_time{0};
   Time run_time{0};  ///< from the beginning until all is done
-  /// When every rank's kernels of a step and of those before it are done, by step; one step: the
-  /// end of the run.
+  /// The times, by step, when every rank's kernels of the step and of those before it are done; one
+  /// step: the end of the run.
   std::vector<Time> step_ends;
   std::int64_t critical_rank = 0;   ///< finishes last (the lowest such)
   TimeCategories categories;        ///< of all breakdowns
@@ -118,14 +119,14 @@ struct Timeline {
   std::vector<Breakdown> by_rank;   ///< of each simulated rank
   std::uint64_t events = 0;         ///< node completions
   FoldReport fold;
-  /// In the order in which they had their streams and dependencies; empty unless recorded. A
-  /// message is the span of its send, followed by the same as the receiver's.
+  /// The spans, in the order in which they had their streams and dependencies; empty unless
+  /// recorded. A message is the span of its send, followed by the same as the receiver's.
   std::vector<Span> spans;
-  /// Instances were issued, by role; empty unless spans are recorded.
+  /// The instances that were issued, by role; empty unless spans are recorded.
   std::vector<std::vector<graph::Instance>> instances;
   std::vector<MessageSpan> messages;  ///< in the order in which they began; empty unless recorded
-  /// With faults only, which may leave ranks waiting for ever: then the times are those until then,
-  /// and what was not over ends at Time::max().
+  /// Says why the run stopped before its end, which happens with faults only: they may leave ranks
+  /// waiting for ever. The times are those until then, and what was not over ends at Time::max().
   std::optional<Stop> stopped;
 
   /// Returns the time of the critical rank, by the category's or group's name; 0 when there is none

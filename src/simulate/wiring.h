@@ -67,7 +67,7 @@ class Wiring {
   std::vector<Communicator> communicators_;
   std::vector<CommunicatorIndex> communicator_of_;  ///< by rank and group
   std::vector<FlowRoute> routes_;
-  /// By rank and flow of its program: of a send its route, of a receive its mailbox.
+  /// Holds, by rank and flow of its program, the route of a send or the mailbox of a receive.
   std::vector<std::uint32_t> ends_;
   std::vector<std::size_t> first_end_;
   std::size_t mailboxes_ = 0;

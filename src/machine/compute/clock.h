@@ -66,9 +66,10 @@ struct ClockPoint {
   Energy energy{0};  ///< E(x)
 };
 
-/// At a clock that is given. Requires 0 < clock <= 1.
+/// Returns how the load runs at a clock that is given. Requires 0 < clock <= 1.
 ClockPoint at_clock(const Load& load, double clock, const Device& device);
-/// At x*. Without a power model the clock is 1, and the load is at Device::clock already.
+/// Returns how the load runs at x*, the clock that the power cap allows. Without a power model the
+/// clock is 1, and the load is at Device::clock already.
 ClockPoint at_own_clock(const Load& load, const Device& device);
 
 /// The device's cap: power_cap, or its design power.

@@ -35,7 +35,8 @@ struct DecodeTileTimes {
   Time uneven{0};   ///< what the longest takes at the end while others have nothing more to do
 };
 
-/// With t = attention_tile, keys rounded up to tiles of keys (attention_key_elements / head_dim):
+/// Returns the times of a decode's attention by tiles, with t = attention_tile, and keys rounded up
+/// to tiles of keys (attention_key_elements / head_dim):
 ///
 ///   tile(x) = t (x + key_ramp) (F^4 + softmax^4)^(1/4) units / (peak attention_share),  F = 4 d
 ///   all     = max(sequences heads tile(mean) / units, bytes / (bandwidth elementwise_share))
@@ -45,7 +46,8 @@ struct DecodeTileTimes {
 ///
 /// Source: FlashAttention-2 (flash_fwd_launch_template.h: a tile of 64 queries whatever there are,
 /// 128 keys of 128 elements, with a paged cache; flash_api.cpp: mha_varlen_fwd splits keys and
-/// packs heads only where no sequence has more than one query). None: the device has no such set.
+/// packs heads only where no sequence has more than one query). Returns none if the device has no
+/// such set.
 std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Device& device);
 
 /// Keys of one sequence that one tile computes where decodes are alone in a launch that was made

@@ -268,8 +268,8 @@ struct Device {
   Money price_per_hour{0};         ///< of one device; 0 = not known
   /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
   bool microscaling = false;
-  /// Most of the kernel tables' rate that is kept in a job of minutes at the design power, as a
-  /// published loop of products says; what is left under a power cap may be less.
+  /// The greatest share of the kernel tables' rate that is kept in a job of minutes at the design
+  /// power, as a published loop of products says; what is left under a power cap may be less.
   double sustained_clock = 1;
   /// Share of the kernel tables' rate that is left at the clock which the power cap allows. No
   /// field of a file: clock.h finds it, for the usual mix of kernels when a file is read and for
@@ -281,8 +281,8 @@ struct Device {
   PimDevice pim;           ///< of model pim
   SpatialDevice spatial;   ///< of model spatial
   KernelCoefficients kernels;
-  /// Where kernels of a number format behave otherwise, by name of the data type or "fp8_block", or
-  /// attention of "decode" or of a library (attention_set): whole sets of coefficients, of which a
+  /// Whole sets of coefficients for kernels of a number format that behave otherwise, by name of
+  /// the data type or "fp8_block", and for attention of "decode" or of a library (attention_set). A
   /// file gives only what differs from `kernels`.
   std::map<std::string, KernelCoefficients, std::less<>> format_kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of rows of a DRAM channel whose banks multiply, each command as early as it may be.
+/// Computes times of rows of a DRAM channel whose banks multiply, each command as early as it may
+/// be.
 ///
 ///   ACT(b)   t_rp after PRE, t_rfc after REF; t_rrd after the last ACT, t_faw after the fourth
 ///            last; without banks_in_turn one ACT opens all banks and neither counts
@@ -19,9 +20,9 @@
 
 namespace orrery::compute {
 
-/// From the first to the last ACT of a row: 0 unless banks_in_turn.
+/// Returns the time from the first to the last ACT of a row: 0 unless banks_in_turn.
 Time activate_spread(const PimDevice& device);
-/// From ACT to the next row's ACT, of a row of `columns` columns:
+/// Returns the time from ACT to the next row's ACT, of a row of `columns` columns:
 ///   spread + max(t_ras, t_rcd + columns t_ccd) + t_rp
 Time row_time(const PimDevice& device, Time column, std::int64_t columns);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of a kernel that runs in pieces (graph::Operator::pieces), which compute_model.h returns.
+/// Computes times of a kernel that runs in pieces (graph::Operator::pieces), which compute_model.h
+/// returns.
 #pragma once
 
 #include "machine/compute/compute_model.h"

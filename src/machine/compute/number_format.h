@@ -20,7 +20,7 @@ struct NumberFormat {
   bool microscaling = false;  ///< by scales of 16 or 32 elements in the matrix units
 };
 
-/// Beside the data types.
+/// The number formats beside the data types.
 inline constexpr std::array kScaledFormats{
     NumberFormat{kBlockScaledFp8, graph::DataType::fp8, true, false},
     NumberFormat{"mxfp8", graph::DataType::fp8, true, true},
@@ -38,7 +38,7 @@ constexpr std::string_view usual_format_name(std::string_view name) {
   return name;
 }
 
-/// Nothing: no format has the name.
+/// Returns the format of that name; nothing if none has it.
 inline std::optional<NumberFormat> number_format(std::string_view name) {
   name = usual_format_name(name);
   if (const auto type = value_of<graph::DataType>(name)) {

@@ -61,7 +61,8 @@ PimCost pim_product(const PimProduct& product, double bytes, const Rates& rates,
 
 PimCost pim_cost(const graph::Operator& op, const Rates& rates, const Device& device);
 
-/// With the energies of the device's file; those not known count 0. `bytes`: of an element.
+/// Returns the energy by the energies of the device's file; those not known count 0. `bytes`: of an
+/// element.
 Energy pim_energy(const PimCost& cost, double bytes, const Device& device);
 
 struct PimKernel {

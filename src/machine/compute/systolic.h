@@ -46,7 +46,7 @@
 
 namespace orrery::compute {
 
-/// At most n of m consecutive weights along K are not zero.
+/// Says that at most n of m consecutive weights along K are not zero.
 struct Sparsity {
   enum class Format : std::uint8_t { ellpack_block, csr, csc };
   std::int64_t n = 1;
@@ -130,9 +130,10 @@ struct Convolution {
   std::int64_t filters = 1;
   std::int64_t stride = 1;
 };
-/// As a product: m = OH OW, n = filters, k = filter_height filter_width channels, with
-/// OH = floor((height - filter_height) / stride) + 1. `round_up`: ceil instead of floor, as
-/// SCALE-Sim does, which counts windows that leave the image where stride does not divide.
+/// Returns the convolution as a product: m = OH OW, n = filters, k = filter_height filter_width
+/// channels, with OH = floor((height - filter_height) / stride) + 1. `round_up`: ceil instead of
+/// floor, as SCALE-Sim does, which counts windows that leave the image where stride does not
+/// divide.
 graph::GemmShape gemm_of(const Convolution& convolution, bool round_up);
 
 }  // namespace orrery::compute

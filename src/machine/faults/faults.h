@@ -42,10 +42,11 @@ struct FaultPlan {
   std::vector<Fault> faults;
   std::uint64_t seed = 0;
   Time until{0};  ///< random faults begin before
-  /// From a link's loss or return until messages take other ways. Assumed: detection by three
-  /// missed hellos of 30 ms.
+  /// The time from a link's loss or return until messages take other ways. Assumed: detection by
+  /// three missed hellos of 30 ms.
   Time reroute_after = 100_ms;
-  /// Then all flows are planned anew, not only what has lost its route: of bare flows under colour.
+  /// Says whether all flows are planned anew then, not only those that have lost their routes; it
+  /// concerns bare flows under colour.
   bool recolour = false;
   /// Times that telemetry has of messages carry this noise: sigma of the logarithm of a factor.
   double measurement_noise = 0;
@@ -69,13 +70,13 @@ struct Places {
   std::string link_example;  ///< a name, for messages
 };
 
-/// From `at` on.
+/// A change of the speed of a rank or link, from `at` on.
 struct Change {
   Time at{0};
   bool link = false;       ///< else a rank
   std::int64_t place = 0;  ///< number of the link or rank
-  /// The value of a rank: its kernels take so many times as long; infinity: it does nothing. Of a
-  /// link: the share of its bandwidth that it has.
+  /// A rank's kernels take so many times as long; infinity: it does nothing. A link has this share
+  /// of its bandwidth.
   double value = 1;
 };
 

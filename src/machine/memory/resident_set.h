@@ -26,7 +26,8 @@ class ResidentSet {
     Bytes copied{0};                    ///< 0: it was there
     std::vector<std::int64_t> evicted;  ///< in the order in which they went
   };
-  /// Nothing where it does not fit beside what is pinned; the set stays as it was.
+  /// Returns what the use evicts; nothing where the object does not fit beside what is pinned, and
+  /// the set stays as it was.
   std::optional<Use> use(std::int64_t id, Bytes bytes);
   void pin(std::int64_t id);
   void unpin(std::int64_t id);

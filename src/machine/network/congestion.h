@@ -46,7 +46,8 @@ class Congestion {
   /// A flow begins to move over a route that stays valid until it has left.
   void enter(TransferId id, std::span<const topology::Hop> route);
   void leave(TransferId id);
-  /// Before network.settle(). With head_of_line it looks at every flow in flight.
+  /// Scales the links; called before network.settle(). With head_of_line it looks at every flow in
+  /// flight.
   void settle(FairNetwork& network);
 
  private:

@@ -10,7 +10,8 @@ namespace {
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 /// Levels this near are one: in symmetric traffic many links are full at once.
 constexpr double kAlike = 1 + 1e-12;
-/// Below the level that a change reaches down to by less than this counts as reached.
+/// A level that is below the one which a change reaches down to, but by less than this, counts as
+/// reached.
 constexpr double kReached = 1 - 1e-9;
 /// A link whose flows have been looked at so often for nothing is worth their order.
 constexpr std::uint8_t kIdle = 4;

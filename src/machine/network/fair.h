@@ -48,7 +48,8 @@ class FairNetwork {
 
   explicit FairNetwork(std::size_t links) : links_(links) {}
 
-  /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
+  /// Starts a message at queue.now(). `route` must stay valid until it arrives; empty: it arrives
+  /// at once.
   TransferId start(Bytes bytes, std::span<const topology::Hop> route, engine::EventQueue& queue,
                    const FlowTerms& terms = {});
   /// True when the last byte of message event.subject has arrived; its id is then free again.
@@ -74,7 +75,7 @@ class FairNetwork {
   /// Moves all that is in flight on in time.
   void shift(Time by);
 
-  /// For how long the link would have been held by what has passed it alone.
+  /// Returns for how long the link would have been held by what has passed it alone.
   Time busy(topology::LinkId link) const { return links_[link].busy; }
   /// Returns the rate of a flow in flight, as the last settle() has left it.
   Bandwidth rate(TransferId id) const { return Bandwidth(flows_[id].rate); }
@@ -131,7 +132,7 @@ class FairNetwork {
   double least_equal_share(const Flow& flow) const;
   void collect_part();
   void collect_link(topology::LinkId id);
-  /// Not less than the level of any of its flows. Requires `ranked`.
+  /// Returns a level that is not less than that of any of the link's flows. Requires `ranked`.
   static double highest_level(Link& link);
   void rank(Link& link) const;
   void fill();

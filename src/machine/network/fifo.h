@@ -47,14 +47,15 @@ class FifoNetwork {
 
   explicit FifoNetwork(std::size_t links) : links_(links), busy_(links) {}
 
-  /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
+  /// Starts a message at queue.now(). `route` must stay valid until it arrives; empty: it arrives
+  /// at once.
   TransferId start(Bytes bytes, std::span<const topology::Hop> route, engine::EventQueue& queue);
   /// True when the last byte of message event.subject has arrived; its id is then free again.
   bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
-  /// Nothing: starts and hops are served at once.
+  /// Does nothing: starts and hops are served at once.
   void settle(engine::EventQueue& /*queue*/) {}
 
-  /// For how long the link was held.
+  /// Returns for how long the link was held.
   Time busy(topology::LinkId link) const { return busy_[link]; }
 
  private:

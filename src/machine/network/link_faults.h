@@ -25,7 +25,7 @@ namespace orrery::network {
 /// Bytes that have left a sender arrive. Ignores: packets lost, and sent again.
 class LinkFaults {
  public:
-  /// Without other ways: links of dimensions.
+  /// Follows faults of links of dimensions, around which there are no other ways.
   explicit LinkFaults(FairNetwork& network, std::size_t links)
       : network_(network), share_(links, 1) {}
   /// `graph` must outlive it.
@@ -35,7 +35,8 @@ class LinkFaults {
     detours_.emplace(graph, routing, seed);
   }
 
-  /// From now on. True when routes are to be looked for again.
+  /// Gives the link this share of its bandwidth from now on. Returns whether routes are to be
+  /// looked for again.
   bool change(topology::LinkId link, double share);
 
   /// Returns the route that a message takes which would go `route`, as far as losses are known.

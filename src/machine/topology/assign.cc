@@ -89,7 +89,7 @@ class Assigner {
     add(part.flow, part.share, first, found);
   }
 
-  /// By flow: how many of those before it have its ends.
+  /// Returns, by flow, how many of those before it have its ends.
   std::vector<std::uint32_t> count_copies() const {
     const auto ends = [this](std::uint32_t f) {
       return std::pair(flows_[f].source, flows_[f].target);
@@ -240,7 +240,7 @@ class Assigner {
     }
   }
 
-  /// On which no part meets a lost link between the level and the next.
+  /// Returns the routes on which no part meets a lost link between the level and the next.
   std::vector<std::int32_t> open_routes(std::vector<Part>& parts, std::size_t level) {
     std::vector<std::int32_t> open;
     std::vector<Hop> hops;

@@ -60,8 +60,8 @@ struct Assigned {
 Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,
                         const std::vector<bool>& lost = {});
 
-/// By flow: its pieces as one way, of which a link that gets a share f is a hop of bandwidth / f;
-/// the latencies of the first piece are on the first hop.
+/// Returns, by flow, its pieces as one way, of which a link that gets a share f is a hop of
+/// bandwidth / f; the latencies of the first piece are on the first hop.
 std::vector<std::vector<Hop>> as_one(const Assigned& assigned, std::size_t flows);
 
 }  // namespace orrery::topology

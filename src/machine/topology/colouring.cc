@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int32_t kFree = -1;
 
-/// Which edge has a colour at a leaf side. Sides: sources first, then targets.
+/// Holds the edge that has a colour at a leaf side. Sides are the sources first, then the targets.
 class ColourTable {
  public:
   ColourTable(std::size_t sides, std::size_t colours)

@@ -31,7 +31,7 @@ class Detours {
   /// `graph` must outlive it.
   Detours(const LinkGraph& graph, Routing routing, std::uint64_t seed);
 
-  /// By link.
+  /// Sets, by link, whether it is lost.
   void set_lost(const std::vector<bool>& lost);
   /// `now` takes the place of `route` until set_lost(), lost or not. Must stay valid as routes do.
   void plan(std::span<const Hop> route, std::span<const Hop> now) {

@@ -127,7 +127,8 @@ void reach_on(const LinkGraph& graph, std::span<const std::int32_t> out, const R
   }
 }
 
-/// From a host to every vertex over the fewest links, of those the least latency.
+/// Returns the way from a host to every vertex over the fewest links, and of those the one of least
+/// latency.
 std::vector<Reach> reach_of(const LinkGraph& graph, const Adjacency& adjacency, std::int32_t from) {
   std::vector<Reach> reach(graph.vertices.size());
   std::vector<std::int32_t> ring{from};

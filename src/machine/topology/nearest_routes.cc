@@ -15,7 +15,7 @@ float Router::width_over(std::int32_t link, const Nearest& to_goal) const {
                   to_goal.width[static_cast<std::size_t>(at(link).target)]);
 }
 
-/// From a vertex whose nearest routes are known back over the links that lead to it.
+/// Goes from a vertex whose nearest routes are known back over the links that lead to it.
 void Router::reach_before(std::int32_t vertex, std::int32_t target, Nearest& found,
                           Rings& rings) const {
   if (vertex != target && vertex < graph_.hosts && !graph_.hosts_forward) {

@@ -228,7 +228,7 @@ class NcclSystem {
     std::size_t host;
   };
 
-  /// Below a bridge or switch.
+  /// Adds what stands below a bridge or switch.
   void add_children(const pugi::xml_node& node, const Place& place, int depth) {
     for (const pugi::xml_node& child : node.children()) {
       const std::string_view name = child.name();
@@ -334,8 +334,9 @@ class NcclSystem {
     }
   }
 
-  /// To another GPU (which lists its own direction), an NVSwitch or the CPU (classes 0x068000 and
-  /// 0x068001). NCCL leaves out GPUs that are not in the file, and so do links to them.
+  /// Adds a link to another GPU (which lists its own direction), an NVSwitch or the CPU (classes
+  /// 0x068000 and 0x068001). NCCL leaves out GPUs that are not in the file, and so do links to
+  /// them.
   void add_link(std::size_t g, const pugi::xml_node& link, const Xgmi& all) {
     const std::int32_t self = end_of(g);
     const std::string target = lower_case(link.attribute("target").value());

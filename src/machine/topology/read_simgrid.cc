@@ -347,7 +347,7 @@ class Platform {
     }
   }
 
-  /// From every host to every other that the zones lead to.
+  /// Finds the routes from every host to every other that the zones lead to.
   void find_routes() {
     too_many(xml_.document().child("platform"), hosts_.size());
     if (!xml_.error().empty()) {

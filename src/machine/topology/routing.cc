@@ -15,8 +15,9 @@ bool is_grid(const LinkGraph& graph) {
   return family == Family::mesh || family == Family::torus || family == Family::butterfly;
 }
 
-/// From one coordinate to the next on the way to another: the shorter route around, ties forward
-/// unless the target is behind (as SimGrid: forward from the upper half only).
+/// Returns the next coordinate on the way from one to another. It takes the shorter way around, and
+/// on a tie goes forward unless the target is behind (as SimGrid: forward from the upper half
+/// only).
 std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, std::int32_t extent,
                              std::int32_t first) {
   if (family == Family::butterfly) {

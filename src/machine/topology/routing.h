@@ -22,7 +22,7 @@ constexpr std::uint64_t mixed(std::uint64_t value) {
   return value ^ (value >> 31U);
 }
 
-/// Whether a routing suits the network, or a sentence that says what it would need.
+/// Checks that a routing suits the network; the mistake is a sentence that says what it would need.
 Result<void> check_routing(const LinkGraph& graph, Routing routing);
 
 /// Finds routes, and remembers distances: one table of the size of the network per switch that has
@@ -82,7 +82,7 @@ class Router {
   bool d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
   bool minimal(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
   bool walk(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
-  /// To any vertex, and as far as that.
+  /// Appends the hops to any vertex, and goes no farther than that.
   bool approach(std::int32_t here, std::int32_t goal, std::uint64_t key, std::vector<Hop>& hops);
   bool spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops);
   /// The `copy`-th link between two vertices; appends it. False when there is none.

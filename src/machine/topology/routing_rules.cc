@@ -15,7 +15,7 @@ struct Place {
 
 }  // namespace
 
-/// Up by the target's number modulo the ports to parents, level by level, until the target is
+/// Goes up by the target's number modulo the ports to parents, level by level, until the target is
 /// below; then down, over the parallel cable that the source's number modulo their count says; but
 /// SimGrid 3.32 goes on scanning at the next switch behind the child that it has taken, and so may
 /// meet a later cable first.
@@ -106,8 +106,9 @@ bool Router::climb(std::int32_t source, std::int32_t target, std::span<const std
   return here == target;
 }
 
-/// As SimGrid 3.32: to the blade that has the link to the group, to chassis 0, to the group, then
-/// to the blade and the chassis. After a step between blades SimGrid believes to be in chassis 0.
+/// Goes as SimGrid 3.32 does: to the blade that has the link to the group, to chassis 0, to the
+/// group, then to the blade and the chassis. After a step between blades SimGrid believes to be in
+/// chassis 0.
 bool Router::minimal(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
   const std::vector<std::int32_t>& shape = graph_.layout.shape;
   const auto place_of = [&](std::int32_t host) {

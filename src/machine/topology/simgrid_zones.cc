@@ -18,7 +18,7 @@ std::int32_t SimgridZones::add_point(std::size_t zone) {
   return static_cast<std::int32_t>(zone_of_point_.size()) - 1;
 }
 
-/// From the outermost to the one that the point is in.
+/// Returns the zones around a point, from the outermost to the one that it is in.
 std::vector<std::size_t> SimgridZones::zones_around(std::int32_t point) const {
   std::vector<std::size_t> around{zone_of_point_[static_cast<std::size_t>(point)]};
   while (parents_[around.back()] >= 0) {
@@ -28,8 +28,8 @@ std::vector<std::size_t> SimgridZones::zones_around(std::int32_t point) const {
   return around;
 }
 
-/// As SimGrid: in the innermost zone around both, from the source to its gateway there, over the
-/// route, and from the other gateway on.
+/// Routes as SimGrid does: in the innermost zone around both points it goes from the source to its
+/// gateway there, over the route, and from the other gateway on.
 bool SimgridZones::route(std::int32_t source, std::int32_t target,
                          std::vector<std::int32_t>& links) {
   if (source == target) {

@@ -57,11 +57,11 @@ class SimgridZones {
   bool route(std::int32_t source, std::int32_t target, std::vector<std::int32_t>& links);
 
  private:
-  /// Between points of one zone.
+  /// Finds a route between points of one zone.
   bool local(std::size_t zone, std::int32_t source, std::int32_t target, Route& found);
   bool over_cluster(const Zone& zone, std::int32_t source, std::int32_t target, Route& found) const;
   bool over_fewest(std::size_t zone, std::int32_t source, std::int32_t target, Route& found);
-  /// By point, the one before it on the way from `source` over the fewest links.
+  /// Returns, by point, the one before it on the way from `source` over the fewest links.
   const std::map<std::int32_t, std::int32_t>& before(std::size_t zone, std::int32_t source);
   std::vector<std::size_t> zones_around(std::int32_t point) const;
 

@@ -7,7 +7,7 @@
 namespace orrery::topology {
 namespace {
 
-/// By level, from the hosts up.
+/// Describes a tree by level, from the hosts up.
 struct Clos {
   std::vector<std::int32_t> down;
   std::vector<std::int32_t> up;

@@ -24,8 +24,8 @@ struct Wires {
   }
 };
 
-/// Whether host 0 reaches every other and every other host 0, or of stated routes whether there is
-/// one for every pair.
+/// Returns whether host 0 reaches every other host and every other reaches host 0, or, where routes
+/// are stated, whether there is one for every pair.
 bool all_reachable(const LinkGraph& graph, Routing routing);
 
 }  // namespace orrery::topology

@@ -16,8 +16,8 @@ std::string label(const Program& program, const Node& node) {
 
 }  // namespace
 
-/// By ascending id; slots, names and own ranks in the new order. Stable, so that of nodes with one
-/// id the first stays first.
+/// Sorts nodes by ascending id, and slots, names and own ranks with them. The sort is stable, so
+/// that of nodes with one id the first stays first.
 void ProgramBuilder::sort() {
   std::vector<Node>& nodes = trace_.program.nodes;
   std::vector<std::uint32_t> order(nodes.size());

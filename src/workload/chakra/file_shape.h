@@ -14,7 +14,7 @@
 
 namespace orrery::chakra {
 
-/// Where the attributes pg_name, comm_src and comm_dst stand in a file, and what all else is.
+/// Holds where the attributes pg_name, comm_src and comm_dst stand in a file, and what all else is.
 class FileShape {
  public:
   void clear();

@@ -276,7 +276,7 @@ class RoleWriter {
     return static_cast<std::uint32_t>(known - families_.begin()) + 1;
   }
 
-  /// How many messages there were, by peer and channel.
+  /// Counts messages, by peer and channel.
   using Counts = std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t>;
 
   const graph::Workload& workload_;

@@ -20,8 +20,8 @@ struct ComputeTimes {
 };
 
 struct FromWorkloadOptions {
-  /// Times of a compute node; not asked for others. Absent: what its operators' durations say, 0
-  /// (for a roofline) where they have none.
+  /// Returns the times of a compute node; it is not asked for others. Absent: times are what the
+  /// operators' durations say, 0 (for a roofline) where they have none.
   std::function<ComputeTimes(const graph::Node&)> times;
   std::int64_t most_nodes = 20'000'000;  ///< one rank per role
 };

@@ -154,7 +154,8 @@ void KinetoReader::add(std::size_t number) {
   builder_.add(record_);
 }
 
-/// On the node before in the stream, and the last of every other one that had ended.
+/// Lets an activity depend on the node before it in its stream, and on the last of every other
+/// stream that had ended.
 void KinetoReader::depend(std::size_t number) {
   const Activity& own = activities_[number];
   for (std::uint32_t stream = 0; stream < streams_.size(); ++stream) {

@@ -157,7 +157,7 @@ class Loader {
     decoded_ = bytes;
   }
 
-  /// Once the program of the decoded file is known.
+  /// Remembers the decoded file's shape, once its program is known.
   void remember(std::int64_t rank) {
     if (decoded_rank_ != rank || decoded_.empty()) {
       return;

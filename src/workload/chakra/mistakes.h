@@ -26,7 +26,7 @@ class Mistakes {
   const std::string& file() const { return file_; }
   bool empty() const { return error_.empty(); }
   bool full() const { return error_.mistakes.size() >= kLimit; }
-  /// So many that reading on tells nothing new.
+  /// Returns whether there are so many that reading on tells nothing new.
   bool flooded() const { return left_out_ >= kFlood; }
 
   void add(std::string field, std::string found, std::string expected) {
@@ -36,7 +36,7 @@ class Mistakes {
     }
     error_.add(Mistake{file_, std::move(field), std::move(found), std::move(expected)});
   }
-  /// Also says how many were left out.
+  /// Returns the mistakes, of which a last one says how many were left out.
   Error take() {
     if (left_out_ > 0) {
       error_.add(Mistake{file_, {}, {}, std::to_string(left_out_) + " further mistakes"});

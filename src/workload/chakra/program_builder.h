@@ -54,7 +54,7 @@ class ProgramBuilder {
   /// Sorts by id and resolves dependencies. Mistakes: an id given twice, dependencies on itself,
   /// on a node that does not exist, in a circle.
   void finish();
-  /// After finish() without a mistake, until begin(). May be moved from.
+  /// Returns the trace, after finish() without a mistake and until begin(). It may be moved from.
   FileTrace& trace() { return trace_; }
   /// Returns whether nodes stood in the file in the order of their ids.
   bool in_file_order() const { return ascending_; }

@@ -111,7 +111,7 @@ class ValueScanner {
       ++at_;
     }
   }
-  /// To the closing quote, or the end.
+  /// Skips to the closing quote, or to the end.
   void skip_quoted(char quote) {
     for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
       at_ += text_[at_] == '\\' ? 1 : 0;

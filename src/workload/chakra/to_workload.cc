@@ -168,7 +168,8 @@ class Maker {
     return {};
   }
 
-  /// By digits, unless every rank has a role of its own although some do the same.
+  /// Writes roles by digits of the rank, unless every rank would have a role of its own although
+  /// some do the same.
   void write_roles(const Variants& variants) {
     const auto programs = std::ssize(variants.first_rank);
     std::vector<graph::Digit> digits = graph::telling_digits(variants.of_rank);
@@ -218,7 +219,8 @@ class Maker {
     add_group("cpu", {}, "nodes on the CPU");
   }
 
-  /// With a category of its own. Names of traces need not be unique.
+  /// Adds a group with a category of its own, under a name of its own, since names of traces need
+  /// not be unique.
   void add_group(std::string name, graph::Members members, std::string meaning) {
     const std::string first = name;
     for (int number = 2; !workload_.group_named(name).none(); ++number) {

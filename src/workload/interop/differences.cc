@@ -43,7 +43,7 @@ std::string canonical_order(const plan::Plan& plan) {
   return joined(*axes, "-", [&](const plan::Axis axis) { return name_of(axis); });
 }
 
-/// Without blanks; "" when all parts have the same number of layers.
+/// Returns the list without blanks; "" when all parts have the same number of layers.
 std::string canonical_layers(std::string layers) {
   layers.erase(std::remove(layers.begin(), layers.end(), ' '), layers.end());
   std::string rest = layers + ",";

@@ -104,7 +104,8 @@ struct Exported {
 Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& options);
 Result<Exported> export_deepspeed(const plan::Plan& plan, const ExportOptions& options);
 Result<Exported> export_torchtitan(const plan::Plan& plan, const ExportOptions& options);
-/// As YAML of NeMo and Megatron-Bridge: Megatron-LM's arguments under their names there.
+/// Writes the plan as YAML of NeMo and Megatron-Bridge: Megatron-LM's arguments under their names
+/// there.
 Result<Exported> export_nemo(const plan::Plan& plan, const ExportOptions& options);
 
 /// The plan that means the same with every redundant field in one form: degrees that are the

@@ -87,7 +87,8 @@ class TorchtitanExport {
     }
   }
 
-  /// As the plan states them, else the model's layers evenly; empty when neither says.
+  /// Returns the layers of each part as the plan states them, else the model's layers evenly; empty
+  /// when neither says.
   std::vector<std::int64_t> layers_of_parts() const {
     const std::int64_t parts = plan_.pp * plan_.chunks;
     if (!plan_.stage_layers.empty()) {

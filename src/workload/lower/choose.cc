@@ -235,7 +235,7 @@ class Chooser {
     }
   }
 
-  /// Over the ranks, before anybody reads the result.
+  /// Returns whether the result is summed over the ranks before anybody reads it.
   bool is_summed(const zoo::ModelOperator& op) const {
     const int result = op.writes.front();
     return !edges_.any_reader(result, [&](const zoo::ModelOperator& reader) {

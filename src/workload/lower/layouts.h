@@ -70,7 +70,7 @@ struct CutAxis {
   std::optional<graph::TokenRoute> route{};  ///< of all-to-alls that merge copies
 };
 
-/// On one axis, of tensors that cross from one operator to another.
+/// Says how tensors that cross from one operator to another are held on one axis.
 struct AxisLayout {
   std::size_t axis = 0;  ///< of Choice::axes
   Placed between;
@@ -132,7 +132,7 @@ struct Conversion {
 
 enum class Crossing : std::uint8_t { value_in, value_out, gradient_in, gradient_out };
 
-/// In their order; none over axes of one rank.
+/// Returns the conversions in their order; none over axes of one rank.
 std::vector<Conversion> conversions(const Choice& choice, const Border& border, Crossing crossing);
 
 /// Returns how many ranks' shards all-gathers bring together; 1: none.

@@ -36,10 +36,10 @@ constexpr Value arrival(std::int64_t piece) {
   return piece % 2 == 0 ? Value::even : Value::odd;
 }
 
-/// In which instances of its template a step takes part.
+/// Says in which instances of its template a step takes part.
 enum class When : std::uint8_t { always, first_microbatch, last_microbatch };
 
-/// In which steps of a run a step takes part: number `at`, and every `every`-th after it.
+/// Says in which steps of a run a step takes part: number `at`, and every `every`-th after it.
 struct Turn {
   std::int32_t every = 1;
   std::int32_t at = 0;

@@ -44,7 +44,8 @@ class ChunkMeter {
     return finish();
   }
 
-  /// Without weight gradients what they need leaves, for another piece of work.
+  /// Returns the work of a backward. Without weight gradients, what these need is left for another
+  /// piece of work.
   ChunkWork backward(std::int64_t number, bool with_weights) {
     shared(number, Lifetime::enters);
     Bytes done{0};
@@ -126,7 +127,8 @@ class ChunkMeter {
     held("next_parameters", plan::MemoryCategory::buffers, ahead(next), at, at);
   }
 
-  /// While microbatches are in flight: gathered parameters; of each, activations on the host.
+  /// Adds what is held while microbatches are in flight: gathered parameters and, for each,
+  /// activations on the host.
   void shared(std::int64_t number, Lifetime lifetime) {
     Bytes host{0};
     for (std::size_t i = 0; i < blocks_.size(); ++i) {

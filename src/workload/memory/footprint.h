@@ -72,7 +72,7 @@ struct Fullest {
 /// Who asks of very many plans: memory_tables.h.
 Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine);
 
-/// As check_fits(), of a stage on a machine whose devices are all alike.
+/// Returns whether a stage fits on a machine whose devices are all alike, as check_fits() finds it.
 bool fits(const MostHeld& most, const machine::Machine& machine);
 
 /// A mistake per stage and memory tier that is too small or absent.

@@ -14,7 +14,7 @@ bool has_as_much(const std::vector<std::int64_t>& a, const std::vector<std::int6
   return std::equal(a.begin(), a.end(), b.begin(), [](auto x, auto y) { return x >= y; });
 }
 
-/// Without those of which another has as much of everything.
+/// Leaves out those than which another has as much of everything.
 void leave_out_less(std::vector<std::vector<std::int64_t>>& all) {
   std::vector<std::vector<std::int64_t>> most;
   for (std::vector<std::int64_t>& one : all) {

@@ -30,7 +30,8 @@
 
 namespace orrery::footprint {
 
-/// Not thread-safe: one for each thread.
+/// Finds the memory of many plans of one model, and keeps what they share. It is not thread-safe:
+/// each thread has its own.
 class MemoryTables {
  public:
   /// The model must live as long.
@@ -64,7 +65,7 @@ class MemoryTables {
     std::vector<ChunkSums::Blocks> contents;  ///< of all chunks, the different ones
     std::size_t most_blocks = 0;
     std::vector<EqualStages> stages;
-    /// By microbatches, pairs and resident parameters: of each of `stages`.
+    /// Holds what each of `stages` has in flight, by microbatches, pairs and resident parameters.
     std::map<std::tuple<std::int64_t, bool, bool>, std::vector<InFlight>> in_flight;
   };
 

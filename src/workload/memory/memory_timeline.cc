@@ -130,7 +130,8 @@ class Replay {
     apply(pieces(chunk)[ChunkPass::backward], {Work::backward, microbatch, chunk});
     --in_flight_;
   }
-  /// In the order of liveness.h: beside each other those of the backward first.
+  /// Runs a forward beside a backward, in the order of liveness.h: of moments beside each other
+  /// those of the backward come first.
   void forward_backward(const plan::PipelineSlot& slot) {
     count_forward();
     const std::int64_t other = slot.backward_chunk;

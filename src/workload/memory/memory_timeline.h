@@ -78,7 +78,7 @@ struct MemoryTimeline {
 };
 
 struct TimelineOptions {
-  /// At most so many points are kept; 0 = none. A longer list is cut into that many parts and each
+  /// At most so many points are kept; 0: none. A longer list is cut into that many parts and each
   /// part's largest point is kept.
   std::int64_t points = 0;
 };

@@ -103,7 +103,7 @@ Bytes moments(const plan::Plan& plan, const OwnedParameters& owned, std::int64_t
              expert;
 }
 
-/// Nothing, unless PyTorch runs the step.
+/// Returns the bytes that PyTorch takes beyond the context; none unless it runs the step.
 Bytes beyond_context(const plan::Plan& plan) {
   return plan.autograd == plan::Autograd::engine ? Bytes(0) : Bytes(944) * (1024 * 1024);
 }

@@ -35,10 +35,11 @@ struct BlockLists {
   Draft draft;                    ///< without stages
   std::deque<ChunkDraft> chunks;  ///< runs of one kind of block, which the lists refer to
   std::vector<StepList> lists;
-  /// By BlockKind, BlockPass, length of the run (kBlockRuns; embedding and head: one block, in both
-  /// places) -> list.
+  /// Holds the list of a BlockKind, a BlockPass and a length of the run (kBlockRuns; embedding and
+  /// head: one block, in both places).
   std::vector<std::array<std::array<int, kBlockRuns.size()>, kBlockPasses>> templates;
-  /// By BlockKind and length: weight gradients, of schedules that split the backward; else none.
+  /// Holds the list of weight gradients by BlockKind and length, for schedules that split the
+  /// backward; else none.
   std::vector<std::array<int, kBlockRuns.size()>> weights{};
 };
 
@@ -46,8 +47,8 @@ struct BlockLists {
 /// the pipeline, gradients, parameters and copies of activations are left out. Refers to itself.
 std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const plan::Plan& plan);
 
-/// By BlockKind: the kernels of a forward and of a backward that recomputes nothing. Of the same
-/// plans.
+/// Returns, by BlockKind, the kernels of a forward and of a backward that recomputes nothing. It
+/// takes the same plans.
 std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
                                                         const plan::Plan& plan);
 

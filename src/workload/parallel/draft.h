@@ -86,7 +86,7 @@ struct Draft {
   Time host_dispatch{0};
   std::int64_t run_steps = 1;      ///< training steps, one after the other
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
-  /// By BlockKind; of one rank once the blocks have their steps.
+  /// The operators by BlockKind; they are one rank's once the blocks have their steps.
   std::vector<std::vector<zoo::ModelOperator>> operators;
   std::vector<std::vector<graph::ModelTensor>> tensors;  ///< between them, whole
   lower::Cuts cuts{};             ///< degrees that the blocks' tensors are cut by

@@ -184,7 +184,7 @@ class Reduction {
   const plan::RankLayout& layout_;
 };
 
-/// In a list that waits for each reduction, or that has none.
+/// Puts the parts of each reduction into a list that waits for it; a list without reductions stays.
 void reduce_exposed(const Reduction& reduction, std::vector<Step>& steps) {
   if (std::ranges::none_of(steps, Reduction::is_scatter)) {
     return;

@@ -97,7 +97,8 @@ class ActivationCopies {
     return copy;
   }
 
-  /// Nothing runs before it in this backward: it may come as soon as it is there.
+  /// Loads the block before which nothing runs in this backward: it may come as soon as it is
+  /// stored.
   void load_last(int b) {
     Step stored = wait_step("activations_stored", Value::none, plan::StepPhase::backward);
     stored.node.stream = plan::StepStream::to_host;

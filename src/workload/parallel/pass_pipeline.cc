@@ -73,8 +73,9 @@ class Messages {
   }
 
  private:
-  /// With p2p_host_sync the device is idle while the host prepares a message: it allocates or cuts
-  /// the buffer, calls the communication library, waits for the request.
+  /// Adds the host's work on a message. With p2p_host_sync the device is idle while the host
+  /// prepares a message: it allocates or cuts the buffer, calls the communication library, waits
+  /// for the request.
   void host_work(std::vector<Step>& steps, std::string name, plan::StepPhase phase) const {
     constexpr int kOperators = 3;
     if (!plan_.p2p_host_sync) {

@@ -71,7 +71,8 @@ class Loads {
   }
 
  private:
-  /// Before block i: the whole of i + 1, which its shards are there for, and the shards of i + 2.
+  /// Inserts what runs before block i: the gather of all of block i + 1, whose shards are there,
+  /// and the load of the shards of i + 2.
   void insert_ahead(std::size_t i, std::vector<Step>& steps) {
     if (i == 0) {
       load_shards(0, steps);

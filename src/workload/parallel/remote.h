@@ -36,13 +36,13 @@
 
 namespace orrery::parallel {
 
-/// Nothing of the update is loaded before all gradients are stored.
+/// Begins an update of which nothing is loaded before all gradients are stored.
 void begin_streamed_update(std::vector<Step>& steps);
-/// Before piece i is updated: the load of the next piece, which runs beside this one's update, its
-/// own if it is the first, and the wait for its own.
+/// Appends what stands before the update of piece i: the load of the next piece, which runs beside
+/// this one's update, its own if it is the first, and the wait for its own.
 void append_update_loads(std::vector<Step>& steps, const plan::Plan& plan,
                          const OptimizerShare& piece, std::int64_t i);
-/// After it.
+/// Appends what stands after the update of the piece.
 void append_update_store(std::vector<Step>& steps, const plan::Plan& plan, bool has_master,
                          const OptimizerShare& piece);
 

@@ -31,10 +31,10 @@ class TemplateBuilder {
 
   /// Allocations of a lane.
   void allocate(const footprint::ChunkWork& work, std::size_t lane);
-  /// From node `first` to node `last`; without bytes nothing.
+  /// Allocates bytes from node `first` to node `last`; does nothing without bytes.
   void allocate(std::string_view name, plan::MemoryCategory category, Bytes bytes,
                 std::size_t first, std::size_t last);
-  /// While blocks of any lane run.
+  /// Allocates bytes while blocks of any lane run.
   void allocate_messages(Bytes bytes);
 
   const std::vector<graph::Node>& nodes() const { return template_.nodes; }

@@ -61,7 +61,7 @@ class Turns {
     }
     return cycle;
   }
-  /// Which of them hold.
+  /// Returns which of the turns hold in the step.
   std::vector<bool> holding(std::int64_t step) const {
     return mapped(turns_, [&](const Turn& turn) { return turn.holds(step); });
   }

@@ -55,7 +55,8 @@ void SparseAllocator::begin_at(const std::vector<std::uint32_t>& first_outputs) 
   }
 }
 
-/// Less is earlier. Distances from the pointer wrap, so those behind it are last in turn.
+/// Returns a number that is less for who is earlier in turn. Distances from the pointer wrap, so
+/// those behind it are last in turn.
 std::uint64_t SparseAllocator::turn(const Side& side, std::uint32_t other, const Side& of_other) {
   return side.granted.empty() ? other - side.pointer
                               : (std::uint64_t{side.granted[of_other.place]} << 32U) |

@@ -25,13 +25,13 @@ class SparseAllocator {
 
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  /// By input and by output: the router that it is of; kNone: it is not there.
+  /// Sets, by input and by output, the router that it belongs to; kNone: it is not there.
   void resize(const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs,
               Arbiter arbiter);
-  /// By router, the output that is first in turn at the beginning; kNone: its lowest. The others
-  /// follow by number, the lowest after the highest.
+  /// Sets, by router, the output that is first in turn at the beginning; kNone: its lowest. The
+  /// others follow by number, the lowest after the highest.
   void begin_at(const std::vector<std::uint32_t>& first_outputs);
-  /// Once for an input and an output.
+  /// Adds a request, once for an input and an output.
   void ask(const Request& request) { requests_.push_back(request); }
   /// The matches; takes back all requests. `random`: what pim draws from.
   const std::vector<Request>& match(Allocator allocator, int iterations, Random& random);

@@ -49,7 +49,7 @@ class BookSimFile {
   }
   const std::set<std::string>& known() const { return known_; }
 
-  /// Without blanks and quotes around it.
+  /// Returns the text without blanks and quotes around it.
   static std::string trimmed(std::string_view text);
   /// "{a,{b,c}}" is a and {b,c}; what has no braces is one.
   static std::vector<std::string> parts(std::string_view text);

@@ -29,7 +29,7 @@ struct BookSimClasses {
   std::vector<TrafficClass> classes;
   std::array<std::pair<int, int>, kPurposes> purpose_vcs{};  ///< of `vcs` VCs
 };
-/// Nothing if there are mistakes, which are added to the file's.
+/// Returns the classes of traffic; nothing if there are mistakes, which are added to the file's.
 std::optional<BookSimClasses> read_booksim_classes(BookSimFile& file, int vcs);
 
 }  // namespace orrery::flit

@@ -67,7 +67,7 @@ class Calendar {
   /// Requires that nothing is to happen from now() to before `when`.
   void move_to(Cycle when) { now_ = when; }
 
-  /// For something to be added at `when`, now() <= when <= now() + reach().
+  /// Returns the slot for something to be added at `when`, now() <= when <= now() + reach().
   Slot& at(Cycle when) {
     std::uint64_t& word = used_[place_of(when) / 64];
     count_ += (word & bit_of(when)) == 0 ? 1 : 0;

@@ -153,8 +153,8 @@ class ClosedLoop {
     }
   }
 
-  /// From the epoch's first message until the network is idle. Every epoch draws from the seed on:
-  /// those that take the closed form draw nothing.
+  /// Simulates from the epoch's first message until the network is idle. Every epoch draws from the
+  /// seed on: those that take the closed form draw nothing.
   void simulate() {
     Engine engine(routing_.graph(), routing_, router_, seed_);
     packets_.resize(schedule_.size());

@@ -28,7 +28,7 @@ struct LoopEvent {
   std::vector<std::uint32_t> after;  ///< events that must be done before; each stands earlier
 };
 
-/// In an order in which whatever is waited for stands before.
+/// Holds events in an order in which whatever is waited for stands before.
 using LoopSchedule = std::vector<LoopEvent>;
 
 struct LoopResult {

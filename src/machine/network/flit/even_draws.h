@@ -56,8 +56,8 @@ class EvenDraws {
 
   /// No node is behind.
   bool draws_together() const { return behind_ == 0; }
-  /// As draw(), for all cycles before `end` until one in which a packet is created; that is now()
-  /// then. Requires draws_together().
+  /// Draws as draw() does for all cycles before `end` until one in which a packet is created; now()
+  /// is that cycle then. Requires draws_together().
   template <class Create>
   bool draw_together(Engine& engine, Cycle end, Create create) {
     const auto nodes = static_cast<std::int64_t>(next_.size());
@@ -76,7 +76,7 @@ class EvenDraws {
     return true;
   }
 
-  /// After a step: who has sent its packet within the cycle is not behind.
+  /// Catches up after a step: a node that has sent its packet within the cycle is not behind.
   void catch_up(const Engine& engine) {
     for (const std::uint32_t node : engine.freed_sources()) {
       catch_up(engine, node, engine.now());

@@ -99,7 +99,7 @@ void check_classes(const Experiment& experiment, Error& mistakes) {
   }
 }
 
-/// As in BookSim, whose runs with longer delays stop.
+/// Refuses speculation with longer delays, with which BookSim's runs stop.
 void check_speculation(const RouterSettings& router, Error& mistakes) {
   if (router.speculation == Speculation::none) {
     return;

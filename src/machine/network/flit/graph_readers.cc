@@ -71,7 +71,7 @@ Spec parse_spec(std::string_view text, const std::vector<std::string>& known, bo
   return spec;
 }
 
-/// As the makers will build it; in doubles, which do not overflow.
+/// Checks the size that the makers will build, in doubles, which do not overflow.
 void check_size(std::string_view text, double routers, double channels, double nodes,
                 Error& mistakes) {
   if (routers > kMostRouters || nodes > kMostRouters || channels > kMostChannels) {

@@ -7,7 +7,7 @@
 namespace orrery::flit {
 namespace {
 
-/// Into a rising row, once.
+/// Adds a link to a rising row, once.
 void add(std::vector<topology::LinkId>& row, topology::LinkId link) {
   const auto at = std::lower_bound(row.begin(), row.end(), link);
   if (at == row.end() || *at != link) {

@@ -56,7 +56,8 @@ class FlitNetwork {
   /// Mistakes of the settings for this network, and classes that do not fit kMostVcs.
   Result<void> check() const;
 
-  /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
+  /// Starts a message at queue.now(). `route` must stay valid until it arrives; empty: it arrives
+  /// at once.
   network::TransferId start(Bytes bytes, std::span<const topology::Hop> route,
                             engine::EventQueue& queue);
   /// True when the last byte of message event.subject has arrived; its id is then free again.

@@ -69,8 +69,8 @@ void FlitNetwork::begin_epoch(Cycle now) {
   simulating_ = false;
 }
 
-/// From the first message of the epoch on, up to the present cycle. Arrivals that were told are not
-/// told again; those that were announced for later are announced anew.
+/// Simulates anew from the first message of the epoch up to the present cycle. Arrivals that were
+/// told are not told again; those that were announced for later are announced anew.
 void FlitNetwork::simulate_from_start(Cycle now, engine::EventQueue& queue) {
   simulating_ = true;
   engine_ = std::make_unique<Engine>(graph_, routing_, router_, 1);

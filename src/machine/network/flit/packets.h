@@ -13,7 +13,8 @@ namespace orrery::flit {
 struct FlitCounts {
   std::uint64_t injected = 0;
   std::uint64_t arrived = 0;
-  /// Over the packets in flight (offered, not arrived): flits, and flits times created.
+  /// Sums over the packets in flight (offered, not arrived): flits, and flits times the cycle of
+  /// creation.
   std::int64_t in_flight = 0;
   Cycle created_in_flight = 0;
   Cycle flit_latency = 0;  ///< sum of leaving to arrival, where that is counted

@@ -67,7 +67,8 @@ class KnuthSequence {
 
   static Word joined(Word a, Word b) { return kFractions ? a + b : a - b; }
 
-  /// By the sign of halves, without a branch (compilers make vectors of this and of extend()).
+  /// Returns whether any is below the limit, by the sign of halves, without a branch (compilers
+  /// make vectors of this and of extend()).
   static bool has_below(const Word* x, std::size_t count, Word limit) {
     Word signs = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -147,9 +148,9 @@ class Random {
   std::uint32_t next() { return whole_.next(); }
   /// One of 0 .. count-1. Requires 0 < count <= 2^30.
   std::uint32_t below(std::uint32_t count) { return whole_.next() % count; }
-  /// In [0, 1).
+  /// Draws a number in [0, 1).
   double unit() { return static_cast<double>(fractions_.next()) * 0x1.0p-52; }
-  /// Draws of unit() before the first below `p`, `most` at most; that one is drawn too.
+  /// Returns the draws of unit() before the first below `p`, `most` at most; that one is drawn too.
   std::int64_t until_below(double p, std::int64_t most) {
     return fractions_.until_below(static_cast<std::uint64_t>(std::ceil(p * 0x1.0p52)), most);
   }

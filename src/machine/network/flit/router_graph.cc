@@ -44,7 +44,7 @@ void add_tiles(RouterGraph& graph, std::int32_t side) {
   }
 }
 
-/// From `router` at place `at` of a line to all others of it.
+/// Links `router`, at place `at` of a line, to all others of the line.
 void link_line(RouterGraph& graph, std::int32_t router, std::int32_t at, std::int32_t extent,
                std::int32_t weight) {
   for (std::int32_t other = 0; other < extent; ++other) {
@@ -54,7 +54,7 @@ void link_line(RouterGraph& graph, std::int32_t router, std::int32_t at, std::in
   }
 }
 
-/// From `router` to the k places of another level or stage that differ from its own in one digit.
+/// Links `router` to the k places of another level or stage that differ from its own in one digit.
 void link_digit(RouterGraph& graph, std::int32_t router, std::int32_t other_level, std::int32_t k,
                 std::int32_t weight) {
   const std::int32_t wide = power(k, static_cast<std::int32_t>(graph.extents.size()) - 1);

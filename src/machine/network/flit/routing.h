@@ -170,7 +170,7 @@ class Routing {
   bool compares_orders(const RouteState& state, std::uint32_t router) const {
     return algorithm_ == Algorithm::adaptive_xy_yx && router != eject_router(state);
   }
-  /// At `router`, the first of a packet: its minimal route.
+  /// Returns the minimal route of a packet whose first router is `router`.
   static RouteState minimal(RouteState state, std::uint32_t router) {
     state.via = router;
     return state;

@@ -149,7 +149,7 @@ std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
   return extents;
 }
 
-/// Whether it draws on this network, and what it needs to know of it.
+/// Checks that the pattern draws on this network, and takes what it needs to know of it.
 Result<void> Traffic::fits(Pattern pattern, const RouterGraph& graph) {
   std::string expected;
   if (pattern == Pattern::taper64 && nodes_ != 64) {

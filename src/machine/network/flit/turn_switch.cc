@@ -24,7 +24,8 @@ TurnSwitch::TurnSwitch(const Routers& routers)
   }
 }
 
-/// Where heads need room, or VCs are drawn, what is matched first would matter to the other.
+/// Returns whether the order of matching does not matter: where heads need room, or VCs are drawn,
+/// what is matched first would matter to the other.
 bool TurnSwitch::suffices(const Routers& routers) {
   const RouterSettings& with = routers.settings;
   const bool plain =

@@ -59,9 +59,9 @@ class Delayed {
 
   void set_window(std::uint32_t f, std::uint32_t number, Time found);
   void limit_window(Delay& delay) const;
-  /// New data is acknowledged; whether a packet must be sent again.
+  /// Takes an acknowledgement of new data. Returns whether a packet must be sent again.
   bool advance(std::uint32_t f, std::uint32_t number);
-  /// Nothing new is; likewise.
+  /// Takes an acknowledgement of nothing new. Returns whether a packet must be sent again.
   bool repeat(std::uint32_t f);
   /// Sends what the window allows.
   void fill_window(std::uint32_t f);

@@ -32,7 +32,7 @@ class Fabric {
   PacketRun& counted() { return counted_; }
   /// Time when a packet left its host (swift).
   Time left_at(std::uint32_t id) const { return left_at_[id]; }
-  /// Nothing of the flow matters any more.
+  /// Returns whether nothing of the flow matters any more.
   bool is_gone(std::uint32_t f) const { return f < streams_.first() || streams_[f].ended; }
 
   engine::CalendarQueue& queue() { return queue_; }
@@ -93,7 +93,7 @@ class Fabric {
   /// Returns the port of a new packet.
   std::uint32_t make_packet(std::uint32_t f, Stream& stream);
   std::uint32_t next_path(Stream& stream);
-  /// At the port of its next link; a full queue may trim or drop it.
+  /// Enqueues the packet at the port of its next link; a full queue may trim or drop it.
   void enqueue(std::uint32_t id);
   /// Returns whether a queue has no room for a packet, or so little that it drops it by chance
   /// (swift).

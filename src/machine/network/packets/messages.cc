@@ -97,7 +97,7 @@ void PacketNetwork::came_whole(std::uint32_t f) {
   }
 }
 
-/// Out of all lists; events that are still to come find it gone.
+/// Takes the flow out of all lists; events that are still to come find it gone.
 void PacketNetwork::forget(std::uint32_t f) {
   if (const Stream& stream = fabric_.stream(f); stream.listed) {
     std::erase(fabric_.port(stream.nic).flows, f);

@@ -54,7 +54,8 @@ class PacketLinks {
   /// Mistakes: links that packets cannot share; too many of them.
   Result<void> check() const;
 
-  /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
+  /// Starts a message at queue.now(). `route` must stay valid until it arrives; empty: it arrives
+  /// at once.
   network::TransferId start(const topology::FlowEnds& message, std::span<const topology::Hop> route,
                             engine::EventQueue& queue);
   /// True when the last byte of message event.subject has arrived; its id is then free again.

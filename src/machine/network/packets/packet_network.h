@@ -44,7 +44,7 @@ class PacketNetwork {
     progress_ = std::move(progress);
     bytes_ = passes * static_cast<double>(rules().wire());
   }
-  /// After run().
+  /// Returns, after run(), whether every flow has ended.
   bool all_ended() const { return ended_ == flows_.size(); }
 
   // Messages one by one, instead of run(): they begin at given times, in no part, and nothing is

@@ -150,7 +150,7 @@ struct Course {
   std::uint16_t back_hops = 0;
 };
 
-/// By the number of a flow or message; of messages the first are gone in time.
+/// Holds an item by the number of a flow or message; the first messages' items are dropped in time.
 template <class T>
 class ByFlow {
  public:

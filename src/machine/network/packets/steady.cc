@@ -149,7 +149,7 @@ bool SteadyPhases::skip(Time start) {
   return true;
 }
 
-/// As if the flow had so many packets less, which have passed meanwhile.
+/// Changes the flow as if it had so many packets less, which have passed meanwhile.
 void SteadyPhases::take_out(std::uint32_t f, std::int64_t packets) {
   const Rules& rules = fabric_.rules();
   Stream& stream = fabric_.stream(f);

@@ -20,7 +20,7 @@ class SteadyPhases {
   Time now() const { return fabric_.now() + skipped_; }
   Time skipped() const { return skipped_; }
 
-  /// Nothing is under way and nothing is skipped.
+  /// Starts afresh: nothing is under way and nothing is skipped.
   void restart();
   /// A flow begins; watch_anew() follows.
   void add(std::uint32_t f) { flows_.push_back(f); }
@@ -54,7 +54,7 @@ class SteadyPhases {
   bool is_alike();
   /// Packets sent that have not come.
   std::int64_t in_flight(std::uint32_t f) const;
-  /// At most so many of the flow's packets, which come at `rate`.
+  /// Returns the most of the flow's packets, which come at `rate`, that may be skipped.
   std::int64_t to_skip(std::uint32_t f, double rate) const;
   bool skip(Time start);
   void take_out(std::uint32_t f, std::int64_t packets);

@@ -283,7 +283,7 @@ class Astra : public Command {
     return output_ ? write_file(*output_, text) : Result<void>();
   }
 
-  /// By rank; empty when none is given.
+  /// Returns the speeds by rank; empty when none is given.
   Result<std::vector<double>> read_speeds(std::int64_t ranks) const {
     std::vector<double> speeds(speeds_.empty() ? 0 : static_cast<std::size_t>(ranks), 1);
     Error mistakes;

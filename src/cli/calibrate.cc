@@ -230,7 +230,7 @@ class Calibrate : public Command {
         });
   }
 
-  /// With the comments of the file that the machine was read from.
+  /// Writes the machine, with the comments of the file that it was read from.
   Result<void> write(const machine::Machine& machine) const {
     if (!output_) {
       return {};

@@ -16,7 +16,7 @@ class ChakraFlags {
  public:
   void declare(Options& options);
   bool given() const { return prefix_.has_value(); }
-  /// As if --chakra had been given.
+  /// Takes the prefix as if --chakra had been given.
   void give(std::string prefix) { prefix_ = std::move(prefix); }
   /// Returns the name of what runs: the prefix. Requires given().
   const std::string& name() const { return *prefix_; }

@@ -154,7 +154,8 @@ void take(std::string_view flag, const std::optional<std::string>& text, T& into
   }
 }
 
-/// For a name that the user gave as `flag`: an unknown name is a mistake of that flag.
+/// Returns the error for a name that the user gave as `flag`: an unknown name is a mistake of that
+/// flag.
 inline Error of_flag(std::string_view flag, const std::string& name, Error error) {
   for (Mistake& mistake : error.mistakes) {
     if (mistake.where.empty() && mistake.found == name) {

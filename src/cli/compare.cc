@@ -329,7 +329,7 @@ class Compare : public Command {
     return collect(std::move(figures), mistakes);
   }
 
-  /// Through its report, so that a plan is compared as its file would be.
+  /// Simulates a plan and reads its report, so that it is compared as its file would be.
   Result<study::RunFigures> simulate(const StepInput& step, const plan::Plan& plan,
                                      const std::string& source) {
     ProgressBar bar;

@@ -20,7 +20,8 @@ namespace {
 /// Ranks beyond which the tables, and the unfolded run, would take gigabytes.
 constexpr std::int64_t kMostProgramRanks = 1024;
 
-/// As many layers as every chunk of every stage gets alike, at least one.
+/// Returns the model with fewer layers: as many as every chunk of every stage gets alike, at least
+/// one.
 zoo::Model fewer_layers(zoo::Model model, const plan::Plan& plan, std::int64_t shrink) {
   const std::int64_t parts = plan.pp * plan.chunks;
   if (shrink > 1 && model.layers > parts) {

@@ -122,7 +122,7 @@ class Flow : public Command {
     return value ? *value : fallback;
   }
 
-  /// From `least`, which it is by default, to kMostFactor.
+  /// Reads a number from `least`, which is the default, to kMostFactor.
   static double number(const char* flag, const std::optional<std::string>& text, double least,
                        Error& mistakes) {
     constexpr double kMostFactor = 1000;

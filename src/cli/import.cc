@@ -131,7 +131,7 @@ std::vector<std::string> import_names() {
   return names;
 }
 
-/// Without hyphens and underscores, in small letters.
+/// Returns the name without hyphens and underscores, in small letters.
 std::string plain(std::string name) {
   std::erase_if(name, [](char c) { return c == '-' || c == '_'; });
   return lower_case(name);

@@ -66,7 +66,8 @@ class FieldFlags {
       refuse_given({{flag_of(name), text}}, sentence, mistakes);
     }
   }
-  /// Whether a field was given and its text is none of the mistakes: its value says something.
+  /// Returns what says whether a field was given and its text is none of the mistakes, so that its
+  /// value says something.
   std::function<bool(std::string_view)> well_given(const Error& mistakes) const {
     return [this, &mistakes](std::string_view name) {
       return given(name) &&
@@ -113,7 +114,7 @@ void write_fields(report::JsonWriter& json, const T& value) {
   });
 }
 
-/// As people read it.
+/// Returns the field as people read it.
 template <class F>
 std::string shown_field(const F& field) {
   if constexpr (std::is_same_v<F, bool>) {

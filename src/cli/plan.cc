@@ -279,8 +279,8 @@ class PlanCommand : public Command {
         });
   }
 
-  /// Which frameworks run the best plan, its launch where one is asked for, and which of the others
-  /// cannot be told from it.
+  /// Says which frameworks run the best plan, its launch where one is asked for, and which of the
+  /// others cannot be told from it.
   Result<void> say_how_to_launch(const full::Task& task, const full::Answer& answer,
                                  report::PlanDetails& details) {
     const plan::Plan& best = answer.top.front().plan;

@@ -17,7 +17,7 @@
 namespace orrery::cli {
 namespace {
 
-/// Between commas; between semicolons where a value has commas itself.
+/// Returns the values between commas, or between semicolons where a value has commas itself.
 std::vector<std::string> values_of(const std::string& field, const std::string& text) {
   const bool lists = field == "stage_layers" || field == "documents" || field == "batch_shares" ||
                      field == "parts";

@@ -38,8 +38,8 @@ class PlanFlags {
                                const std::optional<std::string>& name = std::nullopt,
                                const std::string& where = "show plan") const;
 
-  /// And what it leaves open as usual (plan/defaults.h). Null, 0: not known. Where there are
-  /// mistakes already, it stays open.
+  /// Returns the plan, with what the flags leave open as usual (plan/defaults.h). Null, 0: not
+  /// known. Where there are mistakes already, it stays open.
   plan::Plan plan(const zoo::Model* model, const machine::Machine* machine, std::int64_t devices,
                   Error& mistakes) const;
 

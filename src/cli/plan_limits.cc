@@ -15,7 +15,7 @@ constexpr std::int64_t kEstimates = 1500;
 constexpr std::int64_t kSimulations = 128;
 constexpr std::int64_t kFewBounds = 20'000;  // of very few estimates
 
-/// More find too little to do ahead of the search.
+/// Returns at most 16 threads: more find too little to do ahead of the search.
 std::int64_t usual_threads() {
   return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
 }

@@ -35,7 +35,7 @@ std::string spaced(const std::string& text) {
   return joined ? text.substr(0, unit) + " " + text.substr(unit) : text;
 }
 
-/// In quotes, unless it is a number or a truth value, which have none.
+/// Returns the text in quotes, unless it is a number or a truth value, which have none.
 std::string scalar(const std::string& text) {
   return parse_number(text) || parse_bool(text) ? text : exact_text(text);
 }

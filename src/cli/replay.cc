@@ -165,7 +165,7 @@ class Replay : public Command {
         .and_then(calibrate::read_replay);
   }
 
-  /// With the comments of the file that the machine was read from.
+  /// Writes the machine, with the comments of the file that it was read from.
   Result<void> write(const machine::Machine& machine) const {
     if (!output_) {
       return {};

@@ -38,7 +38,7 @@ Result<void> find_strategy(report::SpmdRun& run, const spmd::Prices& prices) {
   return {};
 }
 
-/// On the simulator, where the cost is that of a machine.
+/// Returns the strategy's time on the simulator, where the cost is that of a machine.
 Result<std::optional<Time>> simulated(const report::SpmdRun& run, const spmd::Strategy& strategy,
                                       const spmd::Prices& prices) {
   const auto* const own = dynamic_cast<const spmd::MachinePrices*>(&prices);

@@ -59,7 +59,7 @@ class StepFlags {
   std::size_t machines() const { return machines_.empty() ? 1 : machines_.size(); }
   /// A step for each of them.
   std::vector<StepInput> read_each(Error& mistakes) const;
-  /// Without a model, which is a mistake beside `other`.
+  /// Reads the machine without a model, which is a mistake beside `other`.
   StepInput read_machine(const std::string& other, Error& mistakes) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace orrery::cli {
 namespace {
 
-/// In decimal units, as files are measured, and at least this much.
+/// Returns the size in decimal units, as files are measured, and at least this much.
 std::string size_text(Bytes size) {
   constexpr std::int64_t kMegabyte = 1'000'000;
   return size < Bytes(kMegabyte) ? fmt::format("{} bytes", size.value())

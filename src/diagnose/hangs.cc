@@ -209,7 +209,7 @@ class Hangs {
   const Telemetry& telemetry_;
   const Options& options_;
   Time last_time_{0};
-  /// By communicator and rank, the last sequence number.
+  /// Holds, by communicator and rank, the last sequence number.
   std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> last_entered_;
   std::map<std::size_t, Hang> hangs_;
   std::map<std::int64_t, std::vector<std::size_t>> waits_in_;  ///< by rank: what hangs

@@ -15,8 +15,8 @@ namespace orrery::diagnose {
 namespace {
 
 constexpr int kDeepest = 64;
-/// Most bytes that the values of a file may take: 20 times its size, but always so many, and never
-/// more.
+/// Bounds the bytes that the values of a file may take: 20 times its size, but always the least and
+/// never more than the most.
 constexpr std::size_t kLeastMemory = std::size_t{64} << 20;
 constexpr std::size_t kMostMemory = std::size_t{2} << 30;
 constexpr std::size_t kFileFactor = 20;

@@ -9,7 +9,7 @@
 
 namespace orrery::diagnose {
 
-/// None, booleans, numbers, strings, lists, tuples and dictionaries with strings as keys, of
+/// Reads None, booleans, numbers, strings, lists, tuples and dictionaries with strings as keys, of
 /// protocols 2 to 5, as the same document in JSON would be read. Refused: what would make Python
 /// import or call something (nothing is ever executed), truncated files, nesting deeper than 64,
 /// values that take more memory than 20 times the file and 64 MiB, or than 2 GiB. Source: the

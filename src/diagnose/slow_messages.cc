@@ -226,7 +226,7 @@ class SlowMessages {
          .sigmas = (cell.times - 1) / sigma_,
          .because = what});
   }
-  /// Without noise any number of sigmas would do.
+  /// Adds a finding with a finite number of sigmas: without noise any number would do.
   void add(Finding finding) {
     if (!std::isfinite(finding.sigmas.value_or(0))) {
       finding.sigmas.reset();

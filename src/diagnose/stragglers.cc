@@ -206,8 +206,8 @@ class Stragglers {
     });
   }
 
-  /// From the communicator in which a rank was late to the one in which it was kept waiting, and so
-  /// on to who was not.
+  /// Follows a rank from the communicator in which it was late to the one in which it was kept
+  /// waiting, and so on to a rank that was not.
   std::pair<std::size_t, std::int64_t> follow(std::size_t communicator, std::int64_t rank) const {
     std::set<std::size_t> passed;
     for (bool more = true; more && passed.insert(communicator).second;) {

@@ -16,7 +16,7 @@ namespace orrery::diagnose {
 
 /// The operations of one collective, by rank.
 using Calls = std::vector<const Operation*>;
-/// By communicator and sequence number.
+/// Holds the calls of collectives by communicator and sequence number.
 using Collectives = std::map<std::pair<std::size_t, std::int64_t>, Calls>;
 
 /// mismatch, wrong_order, missing_rank, communication_hang.

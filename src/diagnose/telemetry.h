@@ -34,7 +34,8 @@ struct Operation {
   std::optional<Time> ended;         ///< none: not yet
   std::optional<std::int64_t> sent;  ///< messages that the rank has sent for it, if counted
   bool begun = true;                 ///< false: called, but the device has not started it
-  /// How long the rank has computed since it entered the collective before, if that is known.
+  /// The time for which the rank has computed since it entered the collective before, if that is
+  /// known.
   std::optional<Time> computed = std::nullopt;
 };
 
@@ -53,9 +54,11 @@ struct Telemetry {
   std::vector<Operation> operations;  ///< of a rank in the order in which it entered them
   std::vector<Message> messages;      ///< in the order of the files
   std::vector<std::string> paths;
-  /// By rank, on its clock; of a rank without, the last time of all.
+  /// Holds, by rank, the time on its clock until which it recorded; a rank without one has the last
+  /// time of all.
   std::map<std::int64_t, Time> recorded_until;
-  /// Recorded when an operation had timed out: whatever is not over hangs, since when is unknown.
+  /// Says that the record was made when an operation had timed out: whatever is not over hangs,
+  /// since when is unknown.
   bool after_timeout = false;
   std::map<std::string, std::int64_t> skipped;  ///< entries that no reader understands, by kind
 

@@ -91,7 +91,7 @@ class BucketQueue {
     }
     return take();
   }
-  /// As pop(). Requires !bucket_is_over().
+  /// Returns the next event, as pop() does. Requires !bucket_is_over().
   const Event& take() { return (*current_)[next_++]; }
 
  private:

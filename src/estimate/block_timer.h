@@ -34,7 +34,8 @@ constexpr std::size_t index_of(auto value) {
 inline constexpr std::size_t kExpertLane = *plan::stream_of(plan::Axis::ep);
 inline constexpr std::size_t kBlockLanes = *plan::stream_of(plan::Axis::cp_ring) + 1;
 
-/// How much slower kernels are beside a collective, rounded down to one of these.
+/// The factors by which kernels are slower beside a collective; a factor is rounded down to one of
+/// these.
 inline constexpr std::array<double, 6> kSlowdowns{1, 1.04, 1.08, 1.12, 1.16, 1.24};
 
 struct PassCost {

@@ -34,7 +34,7 @@ struct PlanCosts {
   const std::vector<StagePasses>& loads;  ///< by stage, of one microbatch
   const std::vector<StageState>& states;  ///< by stage
   bool own_ports = true;                  ///< no device uses the links of another
-  /// By stage, where exchanges hide beside passes of other microbatches; else null.
+  /// The lone passes by stage, where exchanges hide beside passes of other microbatches; else null.
   const std::vector<LonePasses>* lone = nullptr;
 };
 
@@ -42,7 +42,8 @@ struct PlanCosts {
 /// another stage gathers: then what a block waits for may be hidden.
 bool hides_exchanges(const plan::Plan& plan);
 
-/// Not thread-safe: it keeps what it has measured.
+/// Holds the costs of blocks for the plans of one model and machine. It is not thread-safe: it
+/// keeps what it has computed.
 class CostTables {
  public:
   CostTables(const zoo::Model& model, const machine::Machine& machine);
@@ -136,13 +137,13 @@ class CostTables {
       loads_;                       // never iterated over
   std::size_t loaded_stages_ = 0;   ///< of all of them
   std::vector<StagePasses> mixed_;  ///< of devices that differ, asked for last
-  /// By schedule, stages, chunks, microbatches.
+  /// Holds lone passes by schedule, stages, chunks and microbatches.
   std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t>,
            std::vector<LonePasses>>
       lone_;
   ByPlan<Time> kernels_;  ///< of a microbatch, over all stages
   footprint::MemoryTables memory_{model_};
-  /// Never forgotten: loads_ knows them by where they lie.
+  /// These parts are never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
   std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostStates>, 2>
       states_;  ///< by Sharing

@@ -85,7 +85,7 @@ class Estimator::Memo {
     });
   }
 
-  /// Whether its machine can run the plan.
+  /// Checks that the machine can run the plan.
   Result<void> check(const plan::Plan& plan) {
     if (auto checked = plan::check(plan, tables_.model()); !checked) {
       return checked;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of kernels and collectives, each computed once for all plans of a sweep.
+/// Computes times of kernels and collectives, each computed once for all plans of a sweep.
 #pragma once
 
 #include <array>
@@ -54,13 +54,13 @@ struct PortPhase {
   std::vector<PortLoad> ports{};
   std::vector<PortLoad> arrival{};  ///< of a message: the ports of the stage that it comes to
 
-  /// Beside nothing but the same transfer of the stage's other ranks.
+  /// Returns the time beside nothing but the same transfer of the stage's other ranks.
   Time time() const;
 
   friend bool operator==(const PortPhase&, const PortPhase&) = default;
 };
 
-/// How long ports are wanted, by port: sums of serialisation x load. Those beyond the last, which
+/// Says, by port, how long it is wanted: sums of serialisation x load. Ports beyond the last, which
 /// machines of more than four dimensions have, are not looked at.
 using PortTimes = std::array<Time, 8>;
 void add_ports(PortTimes& times, const std::vector<PortPhase>& phases, std::int64_t often = 1);

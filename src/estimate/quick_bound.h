@@ -40,7 +40,7 @@
 
 namespace orrery::estimate {
 
-/// Not thread-safe: it keeps what it has measured.
+/// Bounds the step time of plans from below. It is not thread-safe: it keeps what it has computed.
 class QuickBound {
  public:
   QuickBound(const zoo::Model& model, const machine::Machine& machine);

@@ -41,7 +41,7 @@ struct StageEnds {
   std::vector<Time> last_backward{};  ///< end, by chunk
 };
 
-/// By stage.
+/// Returns, by stage, when its work ends.
 std::vector<StageEnds> run_schedule(const ScheduleTimes& times);
 
 /// Pieces of work of all stages: what a run takes time for.

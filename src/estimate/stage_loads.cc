@@ -80,7 +80,7 @@ Time StagePasses::on_ports(const StageState& state, Time copied, std::int64_t mi
   return busiest_port(all);
 }
 
-/// Per microbatch, from forward to backward.
+/// Returns the bytes that a layer keeps per microbatch, from forward to backward.
 Bytes StageLoads::kept_by_layer(const plan::ModelPart& part, std::int64_t layer) const {
   const plan::BlockKind kind = plan::layer_block(model, plan, part.first_layer + layer);
   return (plan::recomputes_layer(plan, layer) ? memories.blocks : memories.plain)[kind].kept;
@@ -125,7 +125,7 @@ bool StageLoads::are_alike(const std::vector<plan::ModelPart>& one,
   });
 }
 
-/// As the lowering joins parts (workload/parallel/pass_pipeline.cc).
+/// Adds the stage's messages as the lowering joins parts (workload/parallel/pass_pipeline.cc).
 void StageLoads::add_messages(std::int64_t stage, Placement& placement, Messages& known,
                               StagePasses& load) const {
   const plan::PipelineShape shape = plan::pipeline_shape(plan);

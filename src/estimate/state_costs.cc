@@ -168,7 +168,8 @@ class StateCosts {
     return out / machine::fastest_tier(machine_, 1);
   }
 
-  /// On the busiest axis: hops of different axes run beside each other.
+  /// Returns the time of a reduction on the busiest axis: hops of different axes run beside each
+  /// other.
   Lanes reduction(plan::Owner owner, std::int64_t parameters) {
     Lanes lanes;
     const Bytes gradients = graph::bytes_of(plan_.grad_reduce_type, parameters);

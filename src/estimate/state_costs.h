@@ -53,7 +53,8 @@ struct StatePrices {
   Sharing sharing = Sharing::alone;
 };
 
-/// By stage. Zero for parameters that are elsewhere or not trained (offload_params, LoRA).
+/// Returns the costs of states by stage. They are zero for parameters that are elsewhere or not
+/// trained (offload_params, LoRA).
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
                                     const StageParts& parts, const StatePrices& prices);

@@ -155,7 +155,8 @@ class Composition {
     return backward ? first + std::max(time, copies - first) : std::max(time, copies - first);
   }
 
-  /// Beside a pass of another microbatch, whose kernels run while it waits for exchanges.
+  /// Returns the pass's time beside a pass of another microbatch, whose kernels run while it waits
+  /// for exchanges.
   Time paired(const PassTimes& pass, Time time, const StagePasses& load) const {
     const Time waits = pass.chain - std::min(pass.chain, pass.kernels);
     return hides_exchanges(plan_) ? time - waits + waits * (1 - 1 / load.slowdown()) : time;

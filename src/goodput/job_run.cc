@@ -17,7 +17,7 @@ constexpr Duration kNever{std::numeric_limits<double>::infinity()};
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : random_(seed) {}
-  /// In (0, 1].
+  /// Draws a number in (0, 1].
   double uniform() { return static_cast<double>((random_() >> 11) + 1) * 0x1p-53; }
   Duration exponential(Duration mean) { return mean * -std::log(uniform()); }
 
@@ -82,7 +82,8 @@ class Life {
     return std::max(0.0, 1 - static_cast<double>(missing_) * (1 - one_less));
   }
 
-  /// From a durable state until `end`; true where the work is done before. Segments of tau + delta.
+  /// Works from a durable state until `end`; returns true where the work is done before. Segments
+  /// of tau + delta.
   bool work_until(Duration end, Ends ends) {
     const Duration delta = scenario_.checkpoint.cost.holds;
     const Duration segment = interval_ + delta;
@@ -124,7 +125,7 @@ class Life {
     return true;
   }
 
-  /// From a stop until the job runs again. Stops come on meanwhile.
+  /// Recovers from a stop until the job runs again. Further stops may come meanwhile.
   void recover() {
     for (bool up = false; !up;) {
       strike();

@@ -13,8 +13,8 @@
 
 namespace orrery::goodput {
 
-/// Times assumed where none is stated. They are round numbers, not measurements: every result that
-/// rests on one says so.
+/// The times that are assumed where none is stated. They are round numbers, not measurements: every
+/// result that rests on one says so.
 inline constexpr Duration kAssumedCheckpoint{60};
 inline constexpr Duration kAssumedRestart{300};
 

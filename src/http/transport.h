@@ -91,9 +91,9 @@ class HttpServer : public Wall {
   virtual std::string address() const = 0;
   /// Runs `job` on a thread of its own and what that returns on the server's.
   virtual void work(std::function<std::function<void()>()> job) = 0;
-  /// Until stop() or a signal.
+  /// Runs until stop() or a signal.
   virtual void run() = 0;
-  /// From any thread.
+  /// Stops it, from any thread.
   virtual void stop() = 0;
 };
 

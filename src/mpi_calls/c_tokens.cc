@@ -49,7 +49,7 @@ class Lexer {
     at_ = end;
   }
 
-  /// Up to the end of its line, and of those that a backslash joins to it.
+  /// Skips a directive up to the end of its line, and of those that a backslash joins to it.
   void skip_directive() {
     std::size_t end = program_.find('\n', at_);
     while (end != std::string_view::npos && end > 0 && program_[end - 1] == '\\') {

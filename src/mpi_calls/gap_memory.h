@@ -23,7 +23,8 @@ class GapMemory {
  public:
   explicit GapMemory(const std::vector<Record>& programs);
 
-  /// For every gap that has some. `left_out`: a program that proposes nothing, or kNone.
+  /// Returns proposals for every gap that has some. `left_out`: a program that proposes nothing, or
+  /// kNone.
   std::vector<Proposal> propose(const Record& record, std::size_t left_out) const;
 
   static constexpr std::size_t kNone = SIZE_MAX;

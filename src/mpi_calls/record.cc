@@ -22,7 +22,7 @@ std::size_t line_begin(std::string_view program, std::size_t at) {
   return before == std::string_view::npos ? 0 : before + 1;
 }
 
-/// Behind the newline.
+/// Returns the place behind the newline.
 std::size_t line_end(std::string_view program, std::size_t at) {
   const std::size_t end = program.find('\n', at);
   return end == std::string_view::npos ? program.size() : end + 1;

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 8> kCommonCore{
     "MPI_Init", "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size",
     "MPI_Send", "MPI_Recv",     "MPI_Reduce",    "MPI_Bcast"};
 
-/// Without MPI_I: MPI_Iallreduce is one, too.
+/// The collectives, without MPI_I: MPI_Iallreduce is one, too.
 constexpr std::array<std::string_view, 16> kCollectives{
     "allreduce", "reduce",   "bcast",     "barrier",       "gather",   "gatherv",
     "scatter",   "scatterv", "allgather", "allgatherv",    "alltoall", "alltoallv",

@@ -57,7 +57,7 @@ class SignGradients final : public Gradients {
   void product(const WeightProduct& product) override;
   void vector(const Parameter&, const double*) override {}
 
-  /// By weight, of biases and norms 0; each within [-samples, samples].
+  /// Returns the sum by weight, each within [-samples, samples]; those of biases and norms are 0.
   const std::vector<std::int32_t>& sum() const { return sum_; }
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;  // beside the variance, as PyTorch's default
 
-/// Which elements are brought to mean 0 together.
+/// Says which elements are brought to mean 0 together.
 class NormGroups {
  public:
   explicit NormGroups(const LayerPass& pass) {

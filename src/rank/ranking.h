@@ -50,8 +50,8 @@ struct Correlation {
 struct Ranking {
   std::vector<Ranked> networks;  ///< in the order given
   std::vector<Correlation> correlations;
-  /// On the Pareto list, the best mean rank first: no other network is at least as good in mean
-  /// rank, step time, memory and energy (what is known of them) and better in one.
+  /// The networks on the Pareto list, the best mean rank first: no other network is at least as
+  /// good in mean rank, step time, memory and energy (what is known of them) and better in one.
   std::vector<std::size_t> pareto;
 };
 

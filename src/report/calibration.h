@@ -9,8 +9,8 @@
 
 namespace orrery::report {
 
-/// Per format the shapes, the errors before and after the fit and each coefficient beside its old
-/// value.
+/// Returns, per format, the shapes, the errors before and after the fit and each coefficient beside
+/// its old value.
 std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration);
 
 /// Declares docs/schema/calibrate-gemm.json.

@@ -9,7 +9,7 @@
 
 namespace orrery::report {
 
-/// For a terminal: a paragraph per finding, then what could not be decided.
+/// Returns text for a terminal: a paragraph per finding, then what could not be decided.
 std::string diagnosis_text(const diagnose::Diagnosis& diagnosis);
 /// Declares docs/schema/diagnose.json.
 void declare(const diagnose::Diagnosis& diagnosis, Fields& fields);

@@ -138,7 +138,7 @@ struct Clock {
   std::string origin;
 };
 
-/// Nothing where the machine does not say what kernels draw.
+/// Returns the clock; nothing where the machine does not say what kernels draw.
 std::optional<Clock> clock_of(const study::Run& run) {
   const compute::Device& device = run.machine.device;
   if (!device.power_model.known()) {

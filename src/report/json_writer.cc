@@ -39,7 +39,7 @@ void JsonWriter::new_line() {
   }
 }
 
-/// Before a key, or a value that has none.
+/// Writes what separates, before a key or a value that has none.
 void JsonWriter::separate() {
   if (std::exchange(after_key_, false) || has_items_.empty()) {
     return;

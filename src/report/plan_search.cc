@@ -123,7 +123,7 @@ class SearchText : Lines {
     return joined(full::unusual_means(plan), ", ", &full::UnusualMean::name);
   }
 
-  /// Which of them run the plan, and for the others the fields that they do not.
+  /// Writes which frameworks run the plan, and for the others the fields that they do not run.
   void frameworks() {
     std::string runs;
     std::string others;
@@ -156,7 +156,7 @@ class SearchText : Lines {
     return text;
   }
 
-  /// Also what tells the plan from a faster one of the same summary.
+  /// Returns the summary, with what tells the plan from a faster one of the same summary.
   std::string told_apart(std::size_t i) const {
     const plan::Plan& plan = answer_.top[i].plan;
     for (std::size_t before = 0; before < i; ++before) {

@@ -216,7 +216,7 @@ class Drawing {
                     points, colour(s), dots);
   }
 
-  /// To the side on which there is room, below labels that would lie under it.
+  /// Writes a label to the side on which there is room, below labels that would lie under it.
   void label(double x, double y, const std::string& words) {
     constexpr double kLine = 10;
     constexpr double kLength = 200;

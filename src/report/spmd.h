@@ -43,7 +43,8 @@ struct SpmdRun {
   std::vector<Other> others;  ///< well-known strategies for comparison
 };
 
-/// For a terminal: the time, what is communicated, the well-known strategies, the stages.
+/// Returns text for a terminal: the time, what is communicated, the well-known strategies, the
+/// stages.
 std::string spmd_table(const SpmdRun& run);
 /// Declares docs/schema/spmd.json.
 void declare(const SpmdRun& run, Fields& fields);

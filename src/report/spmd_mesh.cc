@@ -112,7 +112,7 @@ void declare_node(Fields& fields, const PlacedNode& placed) {
               });
 }
 
-/// As load_saved() reads it.
+/// Writes a computation as load_saved() reads it.
 void write_saved(JsonWriter& json, const spmd::MeshComputation& computation) {
   json.begin_object();
   json.key("node").value(computation.node);

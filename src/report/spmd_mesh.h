@@ -20,7 +20,7 @@ struct MeshRun {
   double search_seconds = 0;  ///< wall clock
 };
 
-/// For a terminal: the time and where it goes, what is converted, the program.
+/// Returns text for a terminal: the time and where it goes, what is converted, the program.
 std::string mesh_table(const MeshRun& run);
 /// Declares docs/schema/spmd-mesh.json.
 void declare(const MeshRun& run, Fields& fields);

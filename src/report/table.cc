@@ -245,7 +245,7 @@ class StepTable : public RunTable {
          memory.is_close_call() ? "  (within 5 % of the capacity: may be wrong)" : "");
   }
 
-  /// When a stage is fullest, and what it offloads.
+  /// Writes when a stage is fullest, and what it offloads.
   void moment_row(std::size_t stage) {
     const footprint::StageMemory& memory = run_.memory[stage];
     std::string row =

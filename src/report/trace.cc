@@ -130,7 +130,7 @@ class TraceWriter {
     json_.key("args").begin_object();
   }
 
-  /// By rank, stream and begin; each span goes to its stream's first lane that is free.
+  /// Writes spans by rank, stream and begin, each into its stream's first free lane.
   void write_spans() {
     const std::vector<simulate::Span>& spans = run_.timeline.spans;
     std::vector<std::uint32_t> order(spans.size());
@@ -296,7 +296,7 @@ class TraceWriter {
     json_.end_object();
   }
 
-  /// From the beginning of a message's send to the end of its receive, just inside of it.
+  /// Writes an arrow from the begin of a message's send to just before the end of its receive.
   void write_arrow(std::uint32_t index, int thread) {
     const std::vector<simulate::Span>& spans = run_.timeline.spans;
     const simulate::Span& span = spans[index];

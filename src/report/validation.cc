@@ -86,7 +86,7 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   }
 }
 
-/// On logarithmic axes.
+/// Returns whether logarithmic axes can show the row.
 bool is_drawn(const study::ValidationRow& row) {
   return row.predicted > 0 && row.published > 0;
 }

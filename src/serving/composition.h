@@ -58,7 +58,8 @@ struct Composition {
   }
 };
 
-/// Times are means of a batch but `switching`, of one expert, and `decode_step`, of one token.
+/// Says what a composed run takes. Times are means over a batch, but `switching` is one expert's
+/// and `decode_step` one token's.
 struct ComposedRun {
   Bytes expert{0};
   Bandwidth switch_bandwidth{0};

@@ -107,7 +107,7 @@ class Driver {
   bool schedule(Ticks& ticks);
   /// The next arrival, or end of a copy between tiers.
   Time next_event() const;
-  /// To the next event. False: there is none.
+  /// Waits for the next event. Returns false if there is none.
   bool wait();
 
   /// Accelerator and host, of `shapes_`, after so many adapters have been copied.

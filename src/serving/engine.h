@@ -171,8 +171,8 @@ struct Engine {
   std::int64_t prefill_ep = 0;  ///< 0: tp x dp, if the others have ep or dp is above 1
   std::int64_t prefill_cp = 0;
 
-  /// How collectives and transfers of keys and values share links (step::StepOptions::network,
-  /// KvTransfers); of a run, not of a file.
+  /// Says how collectives and transfers of keys and values share links (step::StepOptions::network,
+  /// KvTransfers); a run states it, not a file.
   std::optional<simulate::NetworkModel> network{};
 
   /// The file states these, as ("section.field", "file:line").
@@ -189,7 +189,7 @@ struct Engine {
   /// One of the engines that compute prompts.
   Engine for_prompts() const;
 
-  /// In sections.
+  /// Visits the fields, in sections.
   template <class V>
   static void fields(V&& visit) {
     step_fields(visit);
@@ -348,8 +348,8 @@ const std::vector<EngineDefaults>& engines();
 
 /// A name of the table ("vllm@0.19"; "vllm": the newest) or a file.
 Result<Engine> load_engine(const std::string& name_or_path);
-/// As it serves a model: formats that it does not state are those of the checkpoint, if that is
-/// quantised (step/quantization.h).
+/// Loads the engine as it serves a model: formats that it does not state are those of the
+/// checkpoint, if that is quantised (step/quantization.h).
 Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path);
 /// The file, or what a file that only names an engine of the table would be.
 Result<ConfigNode> engine_node(const std::string& name_or_path);

@@ -8,8 +8,8 @@
 namespace orrery::serving {
 namespace {
 
-/// As vLLM does with `dtype: auto`: 16-bit formats that nobody has stated are fp16 where the device
-/// does not compute in bf16, fp32 where it computes in neither.
+/// Chooses formats as vLLM does with `dtype: auto`: 16-bit formats that nobody has stated are fp16
+/// where the device does not compute in bf16, fp32 where it computes in neither.
 void take_half_where_needed(Engine& engine, const compute::Device& device) {
   const auto computes = [&](graph::DataType type) {
     return device.peak[static_cast<std::size_t>(type)] > FlopRate(0);

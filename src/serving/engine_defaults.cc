@@ -25,13 +25,13 @@ void vllm_sync(Engine& engine) {
   engine.async = false;
   engine.reserve_full_isl = false;
 }
-/// With its host: measured with 0.11.1 without other load, 0.35 ms a step and 54 us a sequence of
-/// requests with top-p, 47 of which are their sort on the accelerator (Engine::sorted_sampling).
-/// Front end: 2 ms that the server's tokenizer waits (published: AsyncMicrobatchTokenizer), 2 ms of
-/// HTTP and sockets (recalled).
-/// Products of 4 bits on Blackwell: FlashInfer's CUTLASS backend, the default, has 12 to 22 % less
-/// FLOPs a second than the best one at 1 to 128 rows (mean 17 %), 8 % at 256 and 512, 1 % beyond
-/// (published: vllm-project/vllm pull request 42235).
+/// Sets vLLM with its host: measured with 0.11.1 without other load, 0.35 ms a step and 54 us a
+/// sequence of requests with top-p, 47 of which are their sort on the accelerator
+/// (Engine::sorted_sampling). Front end: 2 ms that the server's tokenizer waits (published:
+/// AsyncMicrobatchTokenizer), 2 ms of HTTP and sockets (recalled). Products of 4 bits on Blackwell:
+/// FlashInfer's CUTLASS backend, the default, has 12 to 22 % less FLOPs a second than the best one
+/// at 1 to 128 rows (mean 17 %), 8 % at 256 and 512, 1 % beyond (published: vllm-project/vllm pull
+/// request 42235).
 void vllm_v1_host(Engine& engine) {
   vllm_v1(engine);
   engine.fp4_lag = 0.2;
@@ -99,10 +99,10 @@ void trtllm_pytorch(Engine& engine) {
   engine.fused_casts = true;
   engine.per_request = 10_us;
 }
-/// Before 1.2 the accelerator waits between steps, for 0.4 ms and for the sampler, whose time by
-/// request the host does not hide: 8 us, as all of the gap calibrated on the declared half of
-/// serving_silicon (Llama-3.1-70B in fp4 on B200). Measured on Hopper: 0.7 to 0.9 ms with what the
-/// host takes for a step.
+/// Sets the gap between steps. Before 1.2 the accelerator waits between steps, for 0.4 ms and for
+/// the sampler, whose time by request the host does not hide: 8 us, as all of the gap calibrated on
+/// the declared half of serving_silicon (Llama-3.1-70B in fp4 on B200). Measured on Hopper: 0.7 to
+/// 0.9 ms with what the host takes for a step.
 void trtllm_pytorch_gap(Engine& engine) {
   trtllm_pytorch(engine);
   engine.gap = 400_us;

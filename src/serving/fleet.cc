@@ -250,7 +250,7 @@ Placement Fleet::place_of(const Member& member, std::size_t served) {
           .layers = engine.pp};
 }
 
-/// As far as there are blocks, first come, first served.
+/// Begins transfers as far as there are blocks, first come, first served.
 void Fleet::begin_transfers(Member& member, Time at) {
   while (!member.coming.empty()) {
     const std::size_t request = member.coming.front();

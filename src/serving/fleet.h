@@ -122,14 +122,14 @@ class Fleet {
   /// Requires that nothing is asked for before `horizon`.
   Ahead look(Time horizon);
 
-  /// On the devices behind those of the last one.
+  /// Adds engines on the devices behind those of the last one.
   void add_members(const FleetParts& parts, bool prefill, std::int64_t count);
   static Placement place_of(const Member& member, std::size_t served);
   /// Engines as many as wanted from `at` on.
   void scale(Time at);
   void start(Member& member, Time at);
   void stop(Member& member, Time at);
-  /// So many take no more requests and stop when they have none.
+  /// Withdraws so many engines: they take no more requests and stop when they have none.
   void withdraw(std::int64_t count, Time at);
   /// Returns when the next engine is ready or may go; Time::max(): none.
   Time next_change() const;

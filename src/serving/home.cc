@@ -232,7 +232,7 @@ HomeRun best_window(const Home& home, const Setting& s) {
   return best;
 }
 
-/// With the checks passed.
+/// Runs the home once its checks have passed.
 Result<HomeRun> run_at_home(const Home& home, const Setting& s) {
   HomeRun run = home.window > 0 ? run_with(home.window, home, s) : best_window(home, s);
   const Member* full = without_room(run.window, s);

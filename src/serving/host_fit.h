@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of an engine's host and front end from the times of requests at a live endpoint.
+/// Fits times of an engine's host and front end to the times of requests at a live endpoint.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ class KvStore {
 
   bool holds(std::uint64_t key) const { return content_.holds(static_cast<std::int64_t>(key)); }
   void use(std::uint64_t key, Bytes block) { content_.use(static_cast<std::int64_t>(key), block); }
-  /// From `at` on these are there.
+  /// Expects these keys, which are there from `at` on.
   void expect(Time at, std::vector<std::uint64_t> keys, Bytes block);
   /// Returns when the next ones are; Time::max(): none are expected.
   Time next() const { return coming_.empty() ? Time::max() : coming_.top().at; }

@@ -42,7 +42,8 @@ bool set_type(graph::DataType& type, const std::string& text) {
   return fp8 || text == "auto" || text == "bfloat16" || text == "float16" || text == "half";
 }
 
-/// As of a file; `spoken`: the flag of each field, "section.field", that was given.
+/// Checks the engine as one of a file. `spoken` has the flag of each field, "section.field", that
+/// was given.
 Result<void> in_range(const Engine& engine, const std::map<std::string, std::string>& spoken) {
   auto checked = parse_config(to_yaml(engine), engine.name, ConfigSyntax::yaml)
                      .and_then([](const ConfigNode& node) { return parse_engine(node); });

@@ -29,11 +29,12 @@ class Measures {
 
   /// A step of this begin and end in which the engine is in this state.
   void on_step(const StepRecord& step, const State& state);
-  /// So many passes have generated tokens that arrive at `end`; of the first eleven days.
+  /// Notes that so many passes have generated tokens that arrive at `end`; those of the first
+  /// eleven days count.
   void on_tokens(Time end, std::int64_t passes);
-  /// So many of them came `gap` after the one before of their requests.
+  /// Notes that so many of these tokens came `gap` after the one before of their requests.
   void on_gaps(Time gap, std::int64_t passes);
-  /// So many blocks are in use from `at` on.
+  /// Notes that so many blocks are in use from `at` on.
   void on_blocks(Time at, std::int64_t blocks);
   /// The run is over.
   void finish();

@@ -54,7 +54,7 @@ class Search {
   }
 
  private:
-  /// Beside a layout: what runs it, or why nothing does.
+  /// Holds, beside a layout, what runs it, or why nothing does.
   struct Maker {
     const machine::Machine* machine = nullptr;
     std::optional<Server> server;

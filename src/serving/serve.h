@@ -55,7 +55,7 @@ struct Served {
   Time tpot() const { return (last - first) / (output - 1); }
 };
 
-/// Once per second of the run.
+/// A sample of the run, taken once per second.
 struct Sample {
   Time at{0};
   std::int64_t running = 0;
@@ -142,7 +142,7 @@ Result<Run> serve(const zoo::Model& model, const machine::Machine& machine, cons
 
 struct FleetParts;
 
-/// As serve(), with what does not depend on the requests made before.
+/// Serves as serve() does, but makes what does not depend on the requests only once.
 class Server {
  public:
   static Result<Server> make(const zoo::Model& model, const machine::Machine& machine,

@@ -57,9 +57,9 @@ std::optional<std::int64_t> arithmetic(Scope& scope, std::string_view text);
 
 /// Says whether `text` matches the pattern of * ? [...].
 bool matches(std::string_view pattern, std::string_view text);
-/// Without the signs of variables that nothing sets.
+/// Returns the text without the signs of variables that nothing sets.
 std::string without_unset(std::string_view text);
-/// With the signs as `$NAME` and `$(command...)`.
+/// Returns the text with the signs as `$NAME` and `$(command...)`.
 std::string shown(std::string_view text);
 
 }  // namespace orrery::shell

@@ -45,7 +45,7 @@ class Statements {
   Statements(Run& run, std::shared_ptr<const std::vector<Token>> tokens, std::size_t at = 0)
       : run_(run), tokens_(std::move(tokens)), at_(at) {}
 
-  /// To the end of the text.
+  /// Runs to the end of the text.
   void all();
   /// The statement at the place where this began: the body of a function.
   void body();

@@ -82,7 +82,8 @@ struct StepRanking {
   Range interval80;
   bool open = false;
 };
-/// Nothing where one of them does not say how far it can be trusted. Requires run < runs.size().
+/// Ranks a run beside the others by step time; nothing where one of them does not say how far it
+/// can be trusted. Requires run < runs.size().
 std::optional<StepRanking> ranking(const Comparison& comparison, std::size_t run);
 
 /// Requires at least two runs.

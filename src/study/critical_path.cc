@@ -242,7 +242,7 @@ class Walk {
     on_host_ = !its.host_waited;
   }
 
-  /// At `now_` the host had issued `next_`.
+  /// Steps back to the host, which had issued `next_` at `now_`.
   void step_host() {
     const simulate::Span its = span(next_);
     book_until(its.host_begin, PathKind::host, "host", "host");

@@ -42,7 +42,7 @@ struct StepEnergy {
   Power average_power(const Run& run) const;
 };
 
-/// Nothing when the machine does not state its power.
+/// Returns the energy of a step; nothing when the machine does not state its power.
 std::optional<StepEnergy> energy_of(const Run& run);
 
 /// per_step = devices * T * price_per_hour.
@@ -52,7 +52,7 @@ struct StepCost {
   Money per_million_tokens{0};
 };
 
-/// Nothing when the machine does not state its price.
+/// Returns the price of a step; nothing when the machine does not state its price.
 std::optional<StepCost> cost_of(const Run& run);
 
 /// Tokens of one step.

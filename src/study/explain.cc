@@ -56,7 +56,7 @@ class Variations {
     return sensitivities(times);
   }
 
-  /// So many more calls of effects() at most.
+  /// Notes that effects() is called at most so many more times.
   void left(int rounds) { round_ = rounds_ - rounds; }
 
  private:

@@ -55,7 +55,8 @@ struct Explanation {
   std::optional<Causes> causes;    ///< of the step time's error; none without a plan
   CriticalPath path;
   std::vector<Sensitivity> sensitivities;  ///< strongest first; ties in the order of resources_of
-  /// None when nothing matters or nothing else takes over up to kLargestFactor.
+  /// The next bottleneck; none when nothing matters or nothing else takes over up to
+  /// kLargestFactor.
   std::optional<NextBottleneck> next;
 };
 

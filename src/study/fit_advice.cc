@@ -105,7 +105,7 @@ class Options {
     });
   }
 
-  /// More of one degree for fewer replicas.
+  /// Adds the advice to have more of one degree for fewer replicas.
   void trade(const std::string& field, std::int64_t plan::Plan::*degree, std::int64_t factor) {
     if (plan_.dp % factor != 0) {
       return;
@@ -231,7 +231,8 @@ class Search {
     options_ = std::move(strongest);
   }
 
-  /// With Bytes::max() where it is no plan for the model or the machine.
+  /// Returns the plan with the chosen changes and the memory that it needs: Bytes::max() where it
+  /// is no plan for the model or the machine.
   Found tried(const std::vector<std::size_t>& chosen) const {
     Found found{chosen, plan_, Bytes::max()};
     for (const std::size_t i : chosen) {

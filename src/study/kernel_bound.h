@@ -22,7 +22,7 @@ constexpr auto named_values(Bound) {
   });
 }
 
-/// Times by Bound, which sum to kernel_time(op, device).alone exactly.
+/// Returns times by Bound, which sum to kernel_time(op, device).alone exactly.
 ///
 ///   share of a resource = - d ln(time) / d ln(its rate), by a step of 1 %; the rest is `launch`
 ///

@@ -45,7 +45,7 @@ double distance(const PublishedRun& published, double size, const plan::Plan& pl
          doublings(row.ep, plan.ep) + static_cast<double>(std::abs(row.zero - plan.zero));
 }
 
-/// Whether machines have the device of one; each is read once.
+/// Says whether machines have a given device; each machine is read once.
 class SameDevice {
  public:
   explicit SameDevice(std::string device) : device_(std::move(device)) {}

@@ -71,7 +71,7 @@ Result<std::vector<Setter>> setters_of(const FieldColumn& column) {
   return or_mistakes(std::move(setters), std::move(mistakes));
 }
 
-/// Why a plan has no bound.
+/// Checks that a plan can have a bound. Mistakes: why it has none.
 Result<void> checked(const plan::Completed& completed, std::int64_t devices) {
   const plan::Plan& plan = completed.plan;
   if (auto texts = plan::check_texts(plan); !texts) {

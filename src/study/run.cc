@@ -115,7 +115,7 @@ void add_advice(const Run& run, const RunOptions& options, Error& error) {
   }
 }
 
-/// Whether what run.memory says is there.
+/// Checks that the memory that run.memory asks for is there.
 Result<void> check_memory(Run& run, const RunOptions& options) {
   run.capacity =
       run.machine.device.memory.empty() ? Bytes(0) : run.machine.device.memory.front().capacity;

@@ -29,7 +29,7 @@
 
 namespace orrery::study {
 
-/// In bytes; exact where N divides them.
+/// Counts accesses to memory in bytes; they are exact where N divides them.
 struct TileAccesses {
   double operand_reads = 0;
   double reduce_reads = 0;

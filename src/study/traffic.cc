@@ -30,7 +30,7 @@ double sent_share(graph::CollectiveKind kind, double members) {
   return 0;
 }
 
-/// How many ranks of a role have a communicator that lies so in the network.
+/// Says how many ranks of a role have a communicator that lies so in the network.
 struct Place {
   std::vector<collective::Extent> extents;
   double ranks = 0;
@@ -153,7 +153,8 @@ class TrafficSum {
     return found;
   }
 
-  /// By first member: one of the role's ranks in the communicator, and how many there are.
+  /// Returns, by the communicator's first member, one of the role's ranks in it, and how many there
+  /// are.
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> by_communicator(
       const graph::Members& members) const {
     std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> found;

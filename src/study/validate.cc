@@ -180,9 +180,10 @@ class TaskReader {
     return settings;
   }
 
-  /// With --tp above 1 the command leaves sequence_parallel on (plan::complete), and so does a row
-  /// whose flags, settings [begin, end), name tp, unless what wins over them says tp = 1. The
-  /// row's flags and what wins over them may turn it off.
+  /// Turns sequence parallelism on or off for a row. With --tp above 1 the command leaves
+  /// sequence_parallel on (plan::complete), and so does a row whose flags, settings [begin, end),
+  /// name tp, unless what wins over them says tp = 1. The row's flags and what wins over them may
+  /// turn it off.
   static void divide_sequences(std::vector<Setting>& settings, std::size_t begin, std::size_t end) {
     const auto is_tp = [](const Setting& setting) { return setting.field == "tp"; };
     const auto first = settings.begin() + static_cast<std::ptrdiff_t>(begin);

@@ -89,13 +89,13 @@ struct ValidationResult {
   std::map<std::string, RankingScore> ranking{};  ///< by Respect::name
   std::map<double, RegretScore> regret{};         ///< by limit
 
-  /// With an answer to every line.
+  /// Returns whether the goal is met, with an answer to every line.
   bool goal_met() const {
     return !profile.goal || (score.answered == score.lines && score.mape <= *profile.goal);
   }
 };
 
-/// With the 80 % intervals of all rows, and the scores of all and of each group.
+/// Scores the rows: adds the 80 % intervals of all rows, and the scores of all and of each group.
 ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
                         const std::string& machine, std::vector<ValidationRow> rows);
 

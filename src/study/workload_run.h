@@ -29,7 +29,8 @@ struct WorkloadRun {
   std::int64_t warm_steps = 0;   ///< SimulateOptions::warm_steps
   double wall_s = 0;             ///< of the whole run, in this process
   std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
-  /// By simulated rank; empty unless spans are recorded and the workload allocates memory.
+  /// The peaks of memory by simulated rank; empty unless spans are recorded and the workload
+  /// allocates memory.
   std::vector<RankPeak> peaks{};
   graph::Workload workload;                  ///< names of templates and nodes, for traces
   collective::AlgorithmChoice algorithms{};  ///< of the collectives of each group

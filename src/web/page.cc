@@ -172,7 +172,7 @@ std::string about(const Page& page, std::size_t cut) {
   return embedded(text, SIZE_MAX);
 }
 
-/// Without the schema's white space and its marks of standard and licence.
+/// Returns the page's text without the schema's white space and its marks of standard and licence.
 std::string text_with(const Page& page, const std::string& schema, std::size_t most_items) {
   std::string text = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

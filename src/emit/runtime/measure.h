@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of each different work and exchange of a plan within its steps, as rows of CSV:
+/// Measures times of each different work and exchange of a plan within its steps, as rows of CSV:
 ///
 ///   what,members,batch,m,n,k,bytes,count,seconds
 ///   step                median over the steps, each as long as its slowest rank
@@ -34,7 +34,7 @@ namespace plan {
 
 class Measurements {
  public:
-  /// Without the name of a file nothing is measured.
+  /// Measures nothing without the name of a file.
   Measurements(std::string file, int rank) : file_(std::move(file)), rank_(rank) {
     for (int other = 0; on() && other < ranks; ++other) {
       for (const Call& call : calls_of(other)) {

@@ -79,7 +79,7 @@ class Kernels {
     }
   }
 
-  /// In blocks of B that stay in a cache while all rows of A pass them.
+  /// Multiplies in blocks of B that stay in a cache while all rows of A pass them.
   static void multiply(const Work& work, const float* a, const float* b, float* c) {
     const auto m = static_cast<std::size_t>(work.m);
     const auto n = static_cast<std::size_t>(work.n);

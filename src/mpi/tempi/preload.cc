@@ -56,7 +56,8 @@ class Plans {
     int count = 0;
     PackerPointer packer;
   };
-  /// Without the lock while MPI is asked: it frees handles, which forget() hears of.
+  /// Makes a packer without holding the lock while MPI is asked: MPI frees handles, which forget()
+  /// hears of.
   PackerPointer make(MPI_Datatype type, int count) {
     Plan plan{from_mpi(type), count, nullptr};
     if (plan.type && plan.type->streams.empty() && plan.type->blocks.size() < 2 &&

@@ -28,7 +28,7 @@ bool has(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// As --only would state it.
+/// Returns the field's value as --only would state it.
 std::string text_of(const plan::Plan& plan, std::string_view field) {
   std::string text;
   plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
@@ -44,7 +44,7 @@ std::string text_of(const plan::Plan& plan, std::string_view field) {
   return text;
 }
 
-/// As a plan's file would state them, in the order in which they come.
+/// Holds the values of fields as a plan's file would state them, in the order in which they come.
 class Values {
  public:
   void add(std::string_view field, const std::string& value) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where no plan fits, or nothing divides: the smallest change with which one does.
+/// Finds the smallest change with which a plan fits, where none does, or divides, where nothing
+/// does.
 ///
 ///   memory    of each device: the least with which some plan fits, to 1 %
 ///   devices   more, nearest first: up to 16 more, in eighths up to twice as many, then so of each

@@ -60,7 +60,7 @@ class Certifier {
     }
   }
 
-  /// Where fewer were simulated than are asked for: the next, though far behind.
+  /// Simulates the next plans, though far behind, where fewer were simulated than are asked for.
   void fill() {
     const bool complete = search_.answer.complete;
     const std::size_t most_estimates = search_.options.most_estimates;
@@ -116,7 +116,7 @@ class Certifier {
     }
   }
 
-  /// As many as are asked for, and the simplest that is as good.
+  /// Keeps as many plans as are asked for, and the simplest that is as good.
   void keep_best() {
     std::vector<Found>& top = search_.answer.top;
     const Time below = simple_below(search_.answer, search_.options);
@@ -134,8 +134,8 @@ class Certifier {
     }
   }
 
-  /// Only where stages send sums of tensor-parallel ranks can there be anything to fuse: with
-  /// sequence parallelism they send slices.
+  /// Tries fused communication. Only where stages send sums of tensor-parallel ranks can there be
+  /// anything to fuse: with sequence parallelism they send slices.
   void fuse() {
     for (Found& found : search_.answer.top) {
       plan::Plan plan = found.plan;

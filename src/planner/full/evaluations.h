@@ -36,13 +36,13 @@ class Evaluations {
   Evaluations(const Evaluations&) = delete;
   Evaluations& operator=(const Evaluations&) = delete;
 
-  /// As Estimator. Of the thread that searches alone, as the others.
+  /// Estimates as Estimator does. Only the thread that searches calls it and the other functions.
   Result<estimate::Interval> estimate(const plan::Plan& plan);
   Result<Time> lower_bound(const plan::Plan& plan);
   /// Returns whether the plan fits the task's machine, and the memory of its fullest stage, to the
   /// byte.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
-  /// Nothing: the simulator refuses it.
+  /// Returns nothing where the simulator refuses the plan.
   std::optional<Simulated> simulate(const plan::Plan& plan);
 
   /// Expects what will probably be asked next, in this order, instead of what was expected before

@@ -170,8 +170,8 @@ class Explorer {
     });
   }
 
-  /// By exchanges of a group's shapes: a bound of all that have these, from the mean of the stages;
-  /// Time::max() where no device has room for their states.
+  /// Returns, by exchanges of a group's shapes, a bound of all shapes that have these, from the
+  /// mean of the stages; Time::max() where no device has room for their states.
   std::map<Exchanges, Time> outlines(const std::vector<plan::Plan>& shapes) {
     std::map<Exchanges, Alike> by_exchanges;
     for (const plan::Plan& shape : shapes) {

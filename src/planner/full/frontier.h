@@ -82,11 +82,12 @@ inline Kin kin_of(const plan::Plan& plan) {
           proportion_of(plan)};
 }
 
-/// How far what is known of plans later was above what was known of them before, by family.
+/// Learns, by family, how far what is known of plans later is above what was known of them before.
 class Ratios {
  public:
-  /// Where learning begins: `usual` of a plan whose like is not known; of what a ratio is above
-  /// `least`, so much is expected of another plan of the family, and of the wider kin.
+  /// Says where learning begins: `usual` is expected of a plan whose like is not known. Of what a
+  /// ratio is above `least`, the shares `of_family` and `of_kin` are expected of another plan of
+  /// the family, and of the wider kin.
   struct Start {
     double least = 1;
     double usual = 1;
@@ -186,7 +187,7 @@ class Frontier {
     open_.push(std::move(node));
   }
 
-  /// From now on the least bound first.
+  /// Takes the least bound first from now on.
   void by_bounds() {
     exhaustive_ = true;
     order();
@@ -283,7 +284,7 @@ class Frontier {
   };
   Queue open_;
   std::uint64_t made_ = 0;
-  /// Over bounds, of a good plan; over values.
+  /// The ratios of values to bounds, of a good plan, and of simulations to values.
   Ratios values_{{.least = 1, .usual = 1.05, .of_family = 0.75, .of_kin = 0.5}};
   Ratios simulations_{{.least = 0.9, .usual = 0.98, .of_family = 0.9, .of_kin = 0.8}};
   bool outdated_ = false;  ///< more is known than when some nodes were pushed

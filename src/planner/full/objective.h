@@ -40,7 +40,7 @@ constexpr auto named_values(Objective) {
   });
 }
 
-/// Nothing, or what the machine does not state.
+/// Checks that the machine states what the objective needs. Mistakes: what it does not state.
 Result<void> check_objective(Objective objective, const machine::Machine& machine);
 
 class Score {
@@ -49,7 +49,7 @@ class Score {
 
   /// Returns a score that no plan like it is below. As QuickBound::least_time.
   Result<Time> least(const plan::Plan& plan) const;
-  /// With so long a step. Requires a plan of which there is a bound.
+  /// Returns the plan's score with so long a step. Requires a plan of which there is a bound.
   Time of(const plan::Plan& plan, Time step) const;
   Time of(const study::Run& run) const;
 

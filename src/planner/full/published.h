@@ -54,7 +54,7 @@ struct PublishedComparison {
   std::string again_problem;            ///< why it cannot run
 
   bool compared() const { return problem.empty() && !answer.top.empty(); }
-  /// Above 1: so much faster is the best plan.
+  /// Returns how many times faster the best plan is, if above 1; 0 if there is nothing to compare.
   double gain() const { return compared() ? published / answer.top.front().step_time : 0; }
 };
 

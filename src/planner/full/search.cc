@@ -17,7 +17,7 @@ namespace orrery::full {
 
 namespace {
 
-/// Without the memory that stays free.
+/// Returns the task without the memory that stays free.
 Task usable(Task task, Bytes reserve) {
   machine::change_devices(task.machine, [&](compute::Device& device) {
     if (!device.memory.empty()) {
@@ -183,7 +183,8 @@ bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
          });
 }
 
-/// Without those that are not the lightest: merged copies take fewer kernels than whole ones.
+/// Returns the dispatches that may be the lightest: merged copies take fewer kernels than whole
+/// ones.
 std::vector<plan::MoeDispatch> lightest(std::vector<plan::MoeDispatch> dispatches) {
   if (std::ranges::count(dispatches, plan::MoeDispatch::hierarchical) > 0) {
     std::erase(dispatches, plan::MoeDispatch::all_to_all);

@@ -103,7 +103,7 @@ struct Answer {
   bool stopped = false;   ///< by the user
   Counts counts;
   double estimate_error = 0;  ///< largest |estimate / simulated - 1| of the simulated plans
-  /// Where nothing fits: the least that some plan needs, and what that plan is.
+  /// The least memory that some plan needs, where nothing fits, and what that plan is.
   Bytes least_memory{0};
   plan::Plan frugal;
   Error missing;  ///< what that plan lacks

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How many steps a round has where that is open. More of them are never slower, and what they
-/// cost in loss no time tells: of co2 the fewest whose compute hides the all-reduce of a round, for
-/// the plan that is best with so many. The plan that is best where averages hardly count says how
-/// many it needs; the search is done again with as many, until its answer needs that number.
+/// Says how many steps a round has where that is open. More of them are never slower, and what they
+/// cost in loss no time tells, so co2 has the fewest whose compute hides the all-reduce of a round,
+/// for the plan that is best with so many. The plan that is best where averages hardly count says
+/// how many it needs; the search is done again with as many, until its answer needs that number.
 /// Updates that change results differently, and frameworks, whose kernels, costs and capabilities
 /// differ, are searched one after the other.
 #include <algorithm>

@@ -19,7 +19,7 @@ namespace orrery::full {
 /// A gain that is worth no further search.
 inline constexpr double kMargin = 0.01;
 
-/// How far above the best plan bounds are kept for those that the answer lacks.
+/// Bounds up to this share above the best plan are kept for the plans that the answer lacks.
 inline constexpr double kKept = 0.05;
 
 /// A plan that fits.
@@ -97,10 +97,10 @@ struct SearchState {
   Time least_of_group(const plan::Plan& group);
   /// Returns the ways to hold parameters, gradients and states for which the devices have room, on
   /// the mean of the stages; of those that differ in states on the host alone the one with fewest
-  /// there.
-  /// Where there is none: nothing, or the most frugal while no plan at all is known to fit.
+  /// there. Where there is none, it returns nothing, or the most frugal while no plan at all is
+  /// known to fit.
   std::vector<plan::Plan> states_with_room(const plan::Plan& shape);
-  /// Where nothing has been found to fit yet.
+  /// Remembers the plan that needs the least memory, where nothing has been found to fit yet.
   void remember_frugal(const plan::Plan& plan);
   Candidate* candidate(const plan::Plan& plan);  ///< null: it is none
   /// Estimates a plan that fits, which becomes the last candidate. Null: it takes longer than Time
@@ -111,8 +111,8 @@ struct SearchState {
   bool runs(const plan::Plan& plan);
   /// Returns how many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
-  /// Before a question about one variant of `open` below `limit`: the next such of those that
-  /// `asks` are looked at ahead.
+  /// Has threads look ahead before a question about one variant of `open` below `limit`: at the
+  /// next such variants among those that `asks` selects.
   template <class Asks>
   void expect(Question question, Time limit, const Asks& asks) {
     std::vector<plan::Plan> plans;
@@ -133,8 +133,8 @@ Result<Answer> search_device_groups(const Task& task, const Options& options, Kn
 /// Adds the answer of another part of the space. The fastest is first then.
 void merge(Answer& all, Answer one, const Options& options);
 
-/// Where Options::simple_within asks for it: the simplest of the plans that are as good before the
-/// fastest. Requires plans in the order of their scores.
+/// Puts the simplest of the plans that are as good before the fastest, where Options::simple_within
+/// asks for it. Requires plans in the order of their scores.
 void put_simple_first(Answer& answer, const Options& options);
 
 /// Returns the field of `only` each of whose values is a space of its own, framework or
@@ -160,12 +160,13 @@ void warm_start(SearchState& search, bool anyway = false);
 void explore(SearchState& search);
 /// Simulates what is like the best plan, and single changes; sums up what is certain.
 void certify(SearchState& search);
-/// From the best simulated plan to better ones like it: one degree another, or two, or another
-/// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
-/// ends where no neighbour is better. What the expectations of explore() passed over is found here.
+/// Goes from the best simulated plan to better ones like it, in which one or two degrees, or the
+/// schedule, exchange or saving of memory are others. Bounds and estimates choose, the simulation
+/// decides; ends where no neighbour is better. What the expectations of explore() passed over is
+/// found here.
 void local_search(SearchState& search);
-/// Where the best plan has unusual means: estimates plans of its degrees with fewer, and simulates
-/// the simplest of all that may be within the options' share of it.
+/// Looks, where the best plan has unusual means, for one with fewer: estimates plans of its degrees
+/// with fewer, and simulates the simplest of all that may be within the options' share of it.
 void simplify(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
 /// (estimate/estimate.h), then the simulation, until no bound leaves a plan faster by more than
@@ -178,9 +179,10 @@ std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);
 /// The estimates, at most `left` (counted down), of the lightest ways to save memory with which a
 /// variant fits and its bound stays below `limit`.
 void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::size_t& left);
-/// Once; into the answer.
+/// Simulates a candidate, once, and puts it into the answer.
 void simulate(SearchState& search, Candidate& candidate);
-/// The most promising of the candidates from `first` on that may be the best, at most so many.
+/// Simulates the most promising of the candidates from `first` on that may be the best, at most so
+/// many.
 void simulate_promising(SearchState& search, std::size_t first, std::size_t most);
 
 }  // namespace orrery::full

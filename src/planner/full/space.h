@@ -64,7 +64,7 @@ struct Task {
   machine::Machine machine;
   std::int64_t devices = 1;
   plan::PlacedPlan fixed;  ///< fields with a place keep their value
-  /// By field: the values to try, as a plan file would state them.
+  /// The values to try, by field, as a plan file would state them.
   std::map<std::string, std::vector<std::string>, std::less<>> only{};
   /// The framework whose capabilities (workload/interop/capabilities.h) limit the space; "" = none.
   std::string launcher{};

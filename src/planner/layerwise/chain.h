@@ -17,7 +17,8 @@ struct LayerCosts {
   std::string name;
   std::vector<Time> time;
   std::vector<Bytes> memory;
-  /// From the layer before: [its strategy][this one's]. Empty: a change costs nothing.
+  /// The cost of a change from the layer before: [its strategy][this one's]. Empty: a change costs
+  /// nothing.
   std::vector<std::vector<Time>> change;
 };
 
@@ -27,7 +28,7 @@ struct Chain {
   std::vector<std::size_t> layers;  ///< kinds, in order
 
   const LayerCosts& layer(std::size_t index) const { return kinds[layers[index]]; }
-  /// Into a layer. 0 into the first.
+  /// Returns the cost of the change into a layer: 0 into the first.
   Time change(std::size_t layer, std::size_t from, std::size_t to) const {
     const LayerCosts& costs = this->layer(layer);
     return layer == 0 || costs.change.empty() ? Time(0) : costs.change[from][to];

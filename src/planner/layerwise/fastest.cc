@@ -147,12 +147,12 @@ class Solver {
     }
   }
 
-  /// With a byte's price, less what the whole limit costs at it.
+  /// Returns the time plus the price of the memory, less what the whole limit costs at that price.
   double priced(Time time, Bytes memory, double price) const {
     return static_cast<double>(time.value()) +
            price * (static_cast<double>(memory.value()) - static_cast<double>(limit_.value()));
   }
-  /// At the least, with the layers after it.
+  /// Returns the least price of the label with the layers after it.
   double bound_of(const Label& label, std::size_t layer) const {
     return label.priced + rest_cost_[layer][label.strategy];
   }

@@ -108,7 +108,7 @@ struct CompiledGraph {
   }
 };
 
-/// Whether a strategy may use the signature of the node.
+/// Returns whether a strategy may use the signature of the node.
 using Restriction = std::function<bool(const Node&, const Signature&)>;
 
 /// Mistakes: a node without a signature that may be used; more tensors alive at once than a key has

@@ -54,7 +54,7 @@ class SignatureList {
            op_.kind == OperatorKind::scan || op_.kind == OperatorKind::permute;
   }
 
-  /// Nothing if no tensor has the dimension.
+  /// Adds the signature that cuts by a dimension; does nothing if no tensor has it.
   void cut(Dim dim) {
     const auto named = [dim](const Operand& one) { return has(one, dim); };
     if (std::ranges::any_of(inputs_, named) || std::ranges::any_of(outputs_, named)) {

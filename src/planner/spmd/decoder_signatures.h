@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// In which forms devices can run an operator of the zoo, from the dimensions of its tensors.
+/// Says in which forms devices can run an operator of the zoo, from the dimensions of its tensors.
 ///
 /// Cut by a dimension, an operator takes slices of the tensors that have it and whole ones of those
 /// that have not, and gives slices or, without it, summands:

@@ -73,7 +73,7 @@ std::optional<Form> parse_form(std::string_view text);
 
 /// A conversion costs one of kConversions; `slice` stands for all that moves nothing.
 using layout::Operation;
-/// In the order of reports.
+/// The conversions in the order of reports.
 inline constexpr std::array kConversions{Operation::slice, Operation::all_gather,
                                          Operation::all_reduce, Operation::reduce_scatter,
                                          Operation::all_to_all};

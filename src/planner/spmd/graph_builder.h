@@ -36,7 +36,7 @@ class GraphBuilder {
   const Shape& shape(int tensor) const {
     return graph_.tensors[static_cast<std::size_t>(tensor)].shape;
   }
-  /// Before the names of parameters from now on.
+  /// Sets what stands before the names of parameters from now on.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
   int load(NodeKind kind, std::string name, const Shape& extents,

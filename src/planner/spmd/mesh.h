@@ -35,7 +35,7 @@ constexpr std::int64_t devices_of(const Mesh& mesh) {
 
 class MeshForm {
  public:
-  /// So many dimensions that codes of forms fit into three bits.
+  /// The most dimensions with which codes of forms fit into three bits.
   static constexpr int kDimensions = 5;
   static constexpr int kCodes = 64;
 
@@ -45,7 +45,7 @@ class MeshForm {
     return {Form::of_code(code % 8), Form::of_code(code / 8)};
   }
 
-  /// Below kCodes. Requires dimensions below kDimensions.
+  /// Returns the form's code, which is below kCodes. Requires dimensions below kDimensions.
   constexpr int code() const { return forms_[0].code() + 8 * forms_[1].code(); }
   constexpr Form operator[](std::size_t axis) const { return forms_[axis]; }
   constexpr Form& operator[](std::size_t axis) { return forms_[axis]; }

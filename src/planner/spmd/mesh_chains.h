@@ -18,12 +18,13 @@ class MeshChains {
   /// Requires at most MeshForm::kDimensions dimensions.
   MeshChains(const OperatorGraph& graph, int tensor, const MeshPrices& prices);
 
-  /// By codes of forms; 0 between equal ones, kNever: none.
+  /// Returns the cost of the chain between forms, by their codes; 0 between equal ones, kNever if
+  /// there is none.
   Time cost(int from, int to) const { return at(cost_, from, to); }
-  /// Requires a chain.
+  /// Returns the steps of the chain. Requires one.
   std::vector<MeshStep> steps(int from, int to) const;
-  /// From whichever of a set of forms (bits by code) is the cheapest; the least code of equals.
-  /// Requires a form.
+  /// Returns which of a set of forms (bits by code) is the cheapest to start from; of equals the
+  /// least code. Requires a form.
   int nearest(std::uint64_t forms, int to) const;
   /// Cost of having also the other forms, each from one of these; at most about `most`, then
   /// anything above it.

@@ -44,7 +44,8 @@ struct MeshNode {
   std::vector<MeshJoint> joints;
   std::vector<int> dead;  ///< slots whose tensors nothing uses later
   std::vector<MeshChoice> choices;
-  /// After the node, of the tensor in each slot; -1: none, or one that is converted already.
+  /// The chains, after the node, of the tensor in each slot; -1: none, or one that is converted
+  /// already.
   std::array<int, kMeshSlots> chains{};
   friend bool operator==(const MeshNode&, const MeshNode&) = default;
 };

@@ -45,14 +45,15 @@ struct MeshCost {
   Holdings holdings{};  ///< of a device, everything kept
 };
 
-/// By executing the program. Mistakes, all at once: nodes missing or out of order, signatures that
-/// do not exist or are not allowed, inputs that are not there in their forms, chains that are none.
+/// Finds the cost of a strategy by executing the program. Mistakes, all at once: nodes missing or
+/// out of order, signatures that do not exist or are not allowed, inputs that are not there in
+/// their forms, chains that are none.
 Result<MeshCost> replay(const OperatorGraph& graph, const MeshStrategy& strategy,
                         const MeshPrices& prices);
 
-/// As a workload for the event loop: kernels and steps one after the other, backward in reverse,
-/// then the optimizer. Groups of an axis all run, and share what links they share. Without that it
-/// takes what replay() says. Mistakes: those of replay().
+/// Returns the strategy as a workload for the event loop: kernels and steps one after the other,
+/// backward in reverse, then the optimizer. Groups of an axis all run, and share what links they
+/// share. Without that it takes what replay() says. Mistakes: those of replay().
 Result<graph::Workload> program_of(const OperatorGraph& graph, const MeshStrategy& strategy,
                                    const MeshPrices& prices);
 

@@ -82,9 +82,9 @@ struct OperatorGraph {
   friend bool operator==(const OperatorGraph&, const OperatorGraph&) = default;
 };
 
-/// Whether the tables agree: tensors are made before they are used and by the node that says so,
-/// inputs, parameters and buffers have one output and no inputs, every node has a signature, and
-/// every signature names forms for its inputs and outputs, of dimensions that they have. Every
+/// Checks that the tables agree: tensors are made before they are used and by the node that says
+/// so, inputs, parameters and buffers have one output and no inputs, every node has a signature,
+/// and every signature names forms for its inputs and outputs, of dimensions that they have. Every
 /// mistake, naming the node.
 Result<void> verify(const OperatorGraph& graph);
 

@@ -18,7 +18,7 @@ Bandwidth Profile::bandwidth(Operation collective) const {
 
 namespace {
 
-/// With its unit, or as the published profiles have it: a number of FLOP/s or B/s.
+/// Reads a rate with its unit, or as the published profiles have it: a number of FLOP/s or B/s.
 template <class Rate>
 Rate read_rate(Reader& read, std::string_view field) {
   const auto text = read.required<std::string>(field);

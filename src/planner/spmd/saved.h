@@ -26,8 +26,8 @@ struct SavedMesh {
 
 using SavedStrategy = std::variant<Strategy, SavedMesh>;
 
-/// By its format: "spmd-strategy/1" (strategy.h) or "spmd-mesh-strategy/1": {mesh: [8, 4],
-/// computations: [{node, signatures: [inner, outer], conversions: [{tensor, from: "full x
+/// Loads a strategy by its format: "spmd-strategy/1" (strategy.h) or "spmd-mesh-strategy/1": {mesh:
+/// [8, 4], computations: [{node, signatures: [inner, outer], conversions: [{tensor, from: "full x
 /// gather_0", steps: [{group, from, to}]}]}]}, beside what it was made for.
 Result<SavedStrategy> load_saved(const std::string& file);
 
@@ -44,8 +44,8 @@ struct SavedProgram {
   Holdings holdings{};  ///< of a device, everything kept
 };
 
-/// On a machine; a mesh has no overlap. Mistakes: those of the prices and of program_of(); devices
-/// that are not those of the mesh.
+/// Returns the program of a strategy on a machine; a mesh has no overlap. Mistakes: those of the
+/// prices and of program_of(); devices that are not those of the mesh.
 Result<SavedProgram> program_of(const OperatorGraph& graph, const SavedStrategy& saved,
                                 const machine::Machine& machine, std::int64_t devices,
                                 Overlap overlap);

@@ -14,7 +14,8 @@
 namespace orrery::spmd {
 namespace {
 
-/// At one cut; more would not fit in memory. HiDup's models have less than a thousand.
+/// The most states at one cut; more would not fit in memory. HiDup's models have less than a
+/// thousand.
 constexpr int kMostStates = 4'000'000;
 
 class Search {
@@ -141,8 +142,9 @@ class Search {
     return step;
   }
 
-  /// From the last cut to the first. Skipped periods are put back where the seam is: a cut at most
-  /// a period before it has an equal one a period later, from where the way goes back once more.
+  /// Traces the strategy back from the last cut to the first. Skipped periods are put back where
+  /// the seam is: a cut at most a period before it has an equal one a period later, from where the
+  /// way goes back once more.
   Strategy trace_back() {
     Strategy strategy;
     Entry entry = *best_;

@@ -32,7 +32,7 @@ struct OperatorShape {
   int normalised = 1;   ///< layer_norm: trailing dimensions
 };
 
-/// In the order of the published search, all full last; ours is
+/// Returns an operator's signatures in the order of the published search, all full last; ours is
 ///   regroup           (b, s, d) -> (g, b s / g, d) and back, the same elements in their order
 /// Empty for an operator that the table does not know or that has another number of inputs.
 std::vector<Signature> signatures_of(const OperatorShape& shape);

@@ -17,8 +17,8 @@ struct Path {
   int parent = -1;             ///< of the paths one node shorter
   std::int16_t signature = 0;  ///< of the node's compiled ones
   bool communicated = false;
-  /// By input of the node 4 bits: code of the form that an undecided one was loaded in, or that one
-  /// was converted from; 15: neither.
+  /// Holds 4 bits by input of the node: the code of the form that an undecided one was loaded in,
+  /// or that one was converted from; 15: neither.
   std::uint64_t forms = 0;
 };
 

@@ -58,7 +58,7 @@ struct StrategyCost {
     Time forward{0};
     Time backward{0};
   };
-  /// By Operation; both halves of one conversion count once.
+  /// Counts conversions by Operation; both halves of one count once.
   std::array<Kind, kNames<Operation>.size()> kinds{};
 };
 

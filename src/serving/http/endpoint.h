@@ -40,7 +40,8 @@ class Endpoint : public Handler, private serving::LiveListener {
  public:
   /// `server` outlives it. `created`: seconds since 1970, for answers.
   Endpoint(serving::Server& server, EndpointOptions options, std::function<std::int64_t()> created);
-  /// To be called before the first request. `wall` outlives all of them.
+  /// Takes the clock that requests go by; called before the first request. `wall` outlives all of
+  /// them.
   void start(Wall& wall) { wall_ = &wall; }
 
   void asked(HttpRequest request, std::shared_ptr<Answer> answer) override;

@@ -26,8 +26,8 @@ class Histogram {
   double sum_ = 0;
 };
 
-/// Times are virtual. Source: vLLM 0.19, docs/design/metrics.md and v1/metrics/loggers.py (names
-/// and buckets, recalled).
+/// Counts what the engine's /metrics shows. Times are virtual. Source: vLLM 0.19,
+/// docs/design/metrics.md and v1/metrics/loggers.py (names and buckets, recalled).
 class EngineMetrics {
  public:
   EngineMetrics();

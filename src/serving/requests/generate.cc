@@ -17,7 +17,7 @@ class Draws {
  public:
   explicit Draws(std::uint64_t seed) : random_(seed) {}
 
-  /// In (0, 1).
+  /// Draws a number in (0, 1).
   double unit() { return (static_cast<double>(random_() >> 11U) + 0.5) * 0x1.0p-53; }
   double normal() {  // Box and Muller
     const double radius = std::sqrt(-2 * std::log(unit()));

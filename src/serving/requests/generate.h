@@ -69,11 +69,11 @@ struct Generator {
   std::uint64_t seed = 0;
 };
 
-/// In order of arrival, the turns of a session after its first. The first request arrives at 0.
-/// Drawn gaps are stretched so that n sessions take (n - 1) / rate: a run has the rate that was
-/// asked for, as one of `vllm bench serve` has (get_request's normalize_factor); stages are as
-/// drawn. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1, sizes if there are
-/// images.
+/// Returns requests in order of arrival; the turns of a session stand after its first. The first
+/// request arrives at 0. Drawn gaps are stretched so that n sessions take (n - 1) / rate: a run has
+/// the rate that was asked for, as one of `vllm bench serve` has (get_request's normalize_factor);
+/// stages are as drawn. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1, sizes if
+/// there are images.
 std::vector<Request> generate(const Generator& generator);
 
 }  // namespace orrery::requests

@@ -198,7 +198,7 @@ class Collector {
     turn.id_tokens = turn.shared = turn.input + turn.output;
   }
 
-  /// By arrival; turns stay behind the one before them.
+  /// Sorts requests by arrival; turns stay behind the one before them.
   void sort() {
     std::vector<std::size_t> firsts;
     for (std::size_t i = 0; i < trace_.requests.size(); ++i) {

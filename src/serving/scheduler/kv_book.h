@@ -19,12 +19,12 @@ struct KvChange {
   std::int64_t position = 0;  ///< which block of the request it is
 };
 
-/// As vLLM's block pool: free blocks stand in a queue, least recently freed first; a request that
-/// ends gives its blocks back last block first, so that the beginning of a sequence stays longest.
-/// A free block keeps its content until it is given out again, and a request that begins with this
-/// content takes it back (prefix cache). Only full blocks are found, and never a request's last
-/// token, which must be computed. Without a cache nothing tells free blocks apart, and the last one
-/// freed is given out first.
+/// Keeps the book of KV blocks as vLLM's block pool does: free blocks stand in a queue, least
+/// recently freed first; a request that ends gives its blocks back last block first, so that the
+/// beginning of a sequence stays longest. A free block keeps its content until it is given out
+/// again, and a request that begins with this content takes it back (prefix cache). Only full
+/// blocks are found, and never a request's last token, which must be computed. Without a cache
+/// nothing tells free blocks apart, and the last one freed is given out first.
 ///
 /// Blocks that were never given out are a number: a book takes memory for those in use only.
 ///

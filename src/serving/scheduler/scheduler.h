@@ -150,9 +150,9 @@ class Scheduler {
   /// Applies what the tick generated, in its order; `finished` are those that ended.
   void complete(const Tick& tick, std::vector<RequestIndex>& finished);
 
-  /// For how many ticks from here on schedule() would form the same tick again, one token of each
-  /// running request, whatever joins the queue: nothing is admitted, preempted or finished. 0 where
-  /// that is not known. With lookahead the tick in flight is such a tick, too.
+  /// Returns for how many ticks from here on schedule() would form the same tick again, one token
+  /// of each running request, whatever joins the queue: nothing is admitted, preempted or finished.
+  /// 0 where that is not known. With lookahead the tick in flight is such a tick, too.
   std::int64_t steady_ticks() const;
   /// Blocks that the tick so many after the next one takes, of those that steady_ticks() has just
   /// counted.
@@ -187,7 +187,7 @@ class Scheduler {
   virtual bool queue_waits_for_blocks() const { return true; }
   /// Applies what of the policy's own changes in so many steady ticks.
   virtual void on_skip(std::int64_t ticks) { static_cast<void>(ticks); }
-  /// For how many steady ticks the policy treats running requests alike.
+  /// Returns for how many steady ticks the policy treats running requests alike.
   virtual std::int64_t most_steady() const { return std::numeric_limits<std::int64_t>::max(); }
 
   RequestState& state(RequestIndex index) { return requests_[static_cast<std::size_t>(index)]; }
@@ -215,7 +215,8 @@ class Scheduler {
   void give_back(RequestIndex index);
   /// The first of the queue that has no blocks.
   std::deque<RequestIndex>::iterator first_without_blocks();
-  /// From the queue to the running ones, with blocks for `reserved` tokens.
+  /// Moves a request from the queue to the running ones, with blocks for `reserved` tokens. Returns
+  /// false if there are too few.
   bool admit(RequestIndex index, const Entry& entry, std::int64_t reserved);
 
   Limits limits_;

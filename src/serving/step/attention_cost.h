@@ -69,7 +69,8 @@ class AttentionCost {
   /// adds what it has found for so many rows of prompts to what those before have. Sums and their
   /// weights have 4 bytes, a pass's results 2.
   Timed further_passes(const AttentionKind& kind, Timed pass, Bytes sent, std::int64_t rows) const;
-  /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
+  /// Returns the time, with cp > 1, of merging what every rank has found for the decodes in its
+  /// part of the keys.
   Time merge(const AttentionKind& kind, std::int64_t rows);
   Timed attend_latent(const AttentionKind& kind, const StepShape& shape, double visible);
   /// Returns attention to a window and to compressed keys, of which an indexer may choose, in one

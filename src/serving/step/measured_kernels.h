@@ -79,7 +79,7 @@ class MeasuredKernels {
 
   std::map<std::string, Line, std::less<>> layers_;
   std::map<Product, Line> products_;
-  /// By queries, context, decodes, keys; no prompt and no decode are 0.
+  /// Holds measured attention by queries, context, decodes and keys; no prompt and no decode are 0.
   std::map<double, std::map<double, std::map<double, Line>>> attention_;
   double least_attention_ = 0;
 };

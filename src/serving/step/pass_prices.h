@@ -66,7 +66,8 @@ class PassPrices {
   void add_all_reduce(Part& part, std::int64_t tokens) const;
   /// Adds a sum over tp, whose product (none: null) is counted: what both take less that.
   void add_sum(Part& part, const graph::Operator* product, std::int64_t tokens) const;
-  /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
+  /// Adds the exchange of dp > 1: every copy gets all tokens before the experts, and the sums of
+  /// its own ones after them.
   void add_exchange(Part& part, std::int64_t tokens) const;
   /// A collective of every group of its kind: closed forms, or simulated.
   Time moved(
@@ -74,7 +75,7 @@ class PassPrices {
       collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic) const;
   /// The same over tp; `all_reduce` by the engine's algorithm.
   Time over_tensor(graph::CollectiveKind kind, Bytes size) const;
-  /// From a stage to the next.
+  /// Returns the time from a stage to the next.
   Time hop(std::int64_t tokens) const;
 
  private:

@@ -81,9 +81,9 @@ class PassTable {
   void add_projector_sums(Part& part, std::int64_t rows) const;
   Part head_of(std::int64_t samples) const;
   Part adapters_of(std::int64_t tokens, std::int64_t different) const;
-  /// With tp > 1, of a norm over all heads of queries and of keys (MiniMax-M2, OLMo 2): a kernel
-  /// that sums the squares of a rank's part, and an all-reduce of both sums, 8 T bytes (published:
-  /// vllm-project/vllm pull request 31493, sgl-project/sglang pull request 14416).
+  /// Adds what a norm over all heads of queries and of keys (MiniMax-M2, OLMo 2) takes with tp > 1:
+  /// a kernel that sums the squares of a rank's part, and an all-reduce of both sums, 8 T bytes
+  /// (published: vllm-project/vllm pull request 31493, sgl-project/sglang pull request 14416).
   void add_norm_sum(Part& part, std::size_t kind, std::int64_t tokens) const;
   std::vector<Adapted> adapted(std::int64_t tokens) const;
   /// Experts send back shards of tokens that nothing else is summed with.

@@ -31,7 +31,8 @@
 
 namespace orrery::step {
 
-/// Nothing where the configuration has none. Mistakes: other methods and widths.
+/// Returns the precision of a quantised checkpoint; nothing where the configuration has none.
+/// Mistakes: other methods and widths.
 Result<std::optional<Precision>> quantization_of(const ConfigNode& config);
 
 }  // namespace orrery::step

@@ -40,11 +40,11 @@ class Changes {
     prices_.all_gather = std::max(prices.all_gather, half);
   }
 
-  /// Within a stage.
+  /// Returns the change within a stage.
   Change inside(Placement from, Placement to) const {
     return cheapest({{{"tp", tp_}}}, {from}, {to});
   }
-  /// To the next stage.
+  /// Returns the change on the way to the next stage.
   Change onward(Placement from, Placement to) const {
     return cheapest({{{"tp", tp_}, {"pp", 2}}}, {from, Placement::only(0)},
                     {to, Placement::only(1)});

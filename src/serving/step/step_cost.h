@@ -128,7 +128,7 @@ class StepCost {
   compute::ClockPoint encode(const StepShape& shape);
   /// Returns the time of guessing one token for each decode of the step.
   Time draft(const StepShape& shape);
-  /// With pp > 1: of the longest stage, what the next step must wait for.
+  /// Returns, with pp > 1, the time of the longest stage, for which the next step must wait.
   Time interval(Time step) const;
   /// T in a graph, else T.
   std::int64_t padded(std::int64_t tokens) const { return step::padded(options(), tokens); }

@@ -18,7 +18,7 @@ struct Window {
   Time end{0};
 };
 
-/// Nothing: there is none.
+/// Returns the window in which the run is steady; nothing if there is none.
 std::optional<Window> steady_window(const serving::Run& run) {
   const std::int64_t most =
       run.max_concurrency > 0 ? run.max_concurrency : run.engine.max_num_seqs * run.engine.dp;

@@ -21,7 +21,7 @@ struct Task {
   bool of_requests = false;
 };
 
-/// Whether runs on the machine of that name are wanted.
+/// Returns whether runs on the machine of that name are wanted.
 using WantedMachine = std::function<bool(const std::string&)>;
 
 /// Returns the runs of the rows (table.h). Mistakes: columns that the profile asks for and the

@@ -24,7 +24,7 @@ namespace orrery::served {
 /// The one field of `options.overrides`: files of measured kernels (Engine::kernels), of all rows.
 inline constexpr std::string_view kKernels = "kernels.tables";
 
-/// As study::validate, for such profiles.
+/// Validates profiles of serving as study::validate does those of training.
 Result<study::ValidationResult> validate_serving(const study::ValidationProfile& profile,
                                                  const CsvTable& table,
                                                  const study::ValidationOptions& options);

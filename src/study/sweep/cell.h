@@ -9,7 +9,7 @@
 
 namespace orrery::sweep {
 
-/// Nothing, a whole number, a number or a text, as SQLite has them.
+/// A cell is nothing, a whole number, a number or a text, as SQLite has them.
 using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
 
 struct Rows {

@@ -13,14 +13,14 @@
 namespace orrery::sweep {
 namespace {
 
-/// How long a process waits for another that writes, in milliseconds.
+/// A process waits so many milliseconds for another that writes.
 constexpr int kPatience = 60'000;
 
-/// Most bytes that the rows of a query may take here, as many as the command then prints from.
+/// The most bytes that the rows of a query may take here, as many as the command then prints from.
 constexpr std::size_t kMostBytesRead = std::size_t{256} << 20;
-/// Longest text or blob that SQLite may make for a reader.
+/// The longest text or blob that SQLite may make for a reader.
 constexpr int kLongestValue = 16 << 20;
-/// Most bytes that SQLite itself may take for a reader, for sorting above all.
+/// The most bytes that SQLite itself may take for a reader, for sorting above all.
 constexpr const char* kMostHeap = "PRAGMA hard_heap_limit = 536870912";
 constexpr int kStepsAtOnce = 1'000'000;
 

@@ -126,7 +126,7 @@ class Prices {
   }
 
  private:
-  /// By how many units the point's value is above its file's.
+  /// Returns by how many units the point's value is above its file's.
   Result<double> difference(const ConfigNode& node, std::size_t point,
                             const PricedField& priced) const {
     const auto file =

@@ -170,8 +170,8 @@ Prepared prepared(Result<T> read, const ConfigNode& description, Run run) {
           }};
 }
 
-/// Where a field stands in a study's file is no part of a result: the file changes, its results
-/// stay.
+/// Returns mistakes without the places of their fields: where a field stands in a study's file is
+/// no part of a result, since the file changes and its results stay.
 Error without_places(Error mistakes);
 
 }  // namespace orrery::sweep

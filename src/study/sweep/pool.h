@@ -36,7 +36,7 @@ class PoolFile {
   /// Lets go of what claim() has taken.
   void release(std::size_t point, bool done);
 
-  /// While any object holds this, nobody gets merge().
+  /// Joins those that work on these points: while any object does, nobody gets merge().
   void join(std::size_t points);
   void leave(std::size_t points);
   /// True for one of all that ask, once all have left.

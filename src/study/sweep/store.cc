@@ -168,7 +168,7 @@ Result<void> Store::prepare() {
   return there->study == head_.study ? Result<void>() : make_points();
 }
 
-/// In one transaction, so that all is read as it was at one time.
+/// Checks the store in one transaction, so that all is read as it was at one time.
 Result<void> Store::check() {
   const auto has = has_checksums(database_);
   if (!has || !*has) {

@@ -56,14 +56,14 @@ class Store {
   /// Numbers of the points that have results.
   Result<std::set<std::size_t>> points() const;
 
-  /// From any thread.
+  /// Puts a point's result into the store. Any thread may call it.
   Result<void> put(std::size_t point, const std::string& hash, const std::vector<Cell>& varied,
                    const Outcome* outcome);
   /// Takes over what another store has; of one of another study of this kind only the results.
   Result<void> merge(const std::string& file);
   /// point, varied values, figures and error, in the order of points.
   Result<Rows> rows() const;
-  /// Nothing stands beside the file any more, unless another process has it open.
+  /// Finishes the file: nothing stands beside it any more, unless another process has it open.
   Result<void> finish();
 
   const std::string& file() const { return database_.file(); }

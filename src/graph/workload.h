@@ -80,7 +80,7 @@ struct Group {
   CategoryIndex category;
 };
 
-/// In which order the nodes of a stream run.
+/// Says in which order the nodes of a stream run.
 enum class Order : std::uint8_t {
   issue,      ///< one after the other, as issued: a GPU stream, an NCCL communicator
   readiness,  ///< one after the other, as they become ready (ties: as issued)

@@ -10,7 +10,7 @@
 
 namespace orrery::serving {
 
-/// Times of one answer on its client's clock, as `orrery serve --observe` writes them.
+/// Holds the times of one answer on its client's clock, as `orrery serve --observe` writes them.
 struct MeasuredRequest {
   requests::Request request;  ///< its arrival is when it was sent
   Time ttft{0};

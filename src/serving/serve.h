@@ -32,7 +32,7 @@
 
 namespace orrery::serving {
 
-/// Times of one request, from the beginning of the run.
+/// Holds the times of one request, from the beginning of the run.
 struct Served {
   std::int64_t input = 0;
   std::int64_t output = 0;

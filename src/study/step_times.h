@@ -83,7 +83,7 @@ struct KernelSum {
 };
 using KernelSums = std::map<std::string, KernelSum, std::less<>>;  ///< by name
 
-/// Times of one step on one rank, means over steps and ranks.
+/// Holds the times of one step on one rank, means over steps and ranks.
 struct StepTimes {
   Time step{0};                                     ///< first begin to last end, over the steps
   Time idle{0};                                     ///< of it, what no activity covers

@@ -171,7 +171,7 @@ void Collectives::ready(const Event& event) {
   }
 }
 
-/// To every representative that receives such a message. `message`: of a tree, up or down.
+/// Sends to every representative that receives such a message. `message`: of a tree, up or down.
 void Collectives::send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message) {
   const Stream& at = table_.streams()[stream];
   const Instance& instance = table_.instance(at.instance);

@@ -31,7 +31,7 @@ void Collectives::issue(std::uint32_t rank, std::uint32_t node,
   }
 }
 
-/// Into the queue of its present phase.
+/// Puts the stream into the queue of its present phase.
 void Collectives::enter(std::uint32_t stream) {
   Stream& entering = table_.streams()[stream];
   const std::vector<Phase>& phases = table_.plan_of(stream).phases;

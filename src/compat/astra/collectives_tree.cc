@@ -183,7 +183,7 @@ void Collectives::ready_in_tree(const Event& event) {
   }
 }
 
-/// To the parent (`which` == kNone) or to a child.
+/// Sends to the parent (`which` == kNone) or to a child.
 void Collectives::send_in_tree(std::uint32_t stream, std::uint16_t phase_index,
                                std::uint32_t which) {
   const Phase& phase = table_.plan_of(stream).phases[phase_index];

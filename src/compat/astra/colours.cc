@@ -121,7 +121,7 @@ class Colouring {
     }
     count_ = names.size();
   }
-  /// By program and speed.
+  /// Gives ranks colours by program and speed.
   void rename() {
     std::vector<std::pair<std::uint32_t, double>> keys;
     keys.reserve(colours_.size());

@@ -20,7 +20,8 @@ namespace orrery::astra {
 struct Shape {
   std::uint32_t id = 0;
   std::int64_t members = 1;
-  /// By network dimension (size 1: takes no part), or a single logical axis over all members.
+  /// The axes by network dimension (size 1: takes no part), or a single logical axis over all
+  /// members.
   std::vector<Axis> axes;
   bool logical = false;
   /// A group that runs as one ring in file order, with its own endpoint delay (Quirk::group_ring).

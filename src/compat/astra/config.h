@@ -98,9 +98,9 @@ struct System {
   Time endpoint_delay{10'000};
   std::int64_t splits = 1;         ///< preferred-dataset-splits
   std::int64_t active_chunks = 1;  ///< active-chunks-per-dimension
-  /// By Operation, one entry per dimension (or a single one* entry).
+  /// The algorithms by Operation, one entry per dimension (or a single one* entry).
   std::array<std::vector<Implementation>, kOperationCount> implementation;
-  /// By Operation: prefix of a custom collective's trace files (*-implementation-custom).
+  /// The prefixes, by Operation, of a custom collective's trace files (*-implementation-custom).
   std::array<std::optional<std::string>, kOperationCount> custom;
   /// YAML file that maps node ids to prefixes (per-node-custom-implementation); goes before custom.
   std::optional<std::string> custom_by_node;

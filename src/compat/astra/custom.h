@@ -44,8 +44,8 @@ struct CustomProgram {
 struct CustomCollective {
   std::string name;                    ///< the file or prefix that it came from, for messages
   std::optional<Operation> operation;  ///< what the file says that it does, if it does
-  /// Into how many parts the buffer is cut (all-gather: the gathered buffer). 0: sizes stand in the
-  /// steps and the workload's size does not count, as for Chakra traces in ASTRA-sim.
+  /// The number of parts into which the buffer is cut (all-gather: the gathered buffer). 0: sizes
+  /// stand in the steps and the workload's size does not count, as for Chakra traces in ASTRA-sim.
   std::int64_t parts = 0;
   /// The endpoint delay applies as in native algorithms: once before the first step and once after
   /// each reception. Off for Chakra traces, as in ASTRA-sim.

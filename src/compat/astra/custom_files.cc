@@ -50,7 +50,7 @@ class CustomLoader {
   }
 
  private:
-  /// As ASTRA-sim finds it, or else beside the file that names it.
+  /// Returns the path where ASTRA-sim finds the file, or else beside the file that names it.
   std::string resolve(const std::string& path) const {
     const auto found = [](const std::string& at) { return exists(at) || exists(at + ".0.et"); };
     const std::string beside = (fs::path(folder_) / path).string();

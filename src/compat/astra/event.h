@@ -135,7 +135,7 @@ class Events {
     }
     return event;
   }
-  /// Once for an instant.
+  /// Brings the events of each rank together, once for an instant.
   [[gnu::noinline]] void bring_together(engine::PlainVector<Event>& events) {
     if (events.size() > 2 && any_apart(events.span())) {
       sorted_.resize(events.size());

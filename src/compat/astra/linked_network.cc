@@ -102,7 +102,7 @@ class LinkedNetwork final : public Network {
     }
   }
 
-  /// Never moves: messages hold its hops.
+  /// Returns a route that never moves: messages hold its hops.
   const Route& route_between(std::int64_t from, std::int64_t to) {
     const auto [found, fresh] = routes_.try_emplace(from * map_.devices() + to);
     Route& route = found->second;

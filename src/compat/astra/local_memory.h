@@ -19,9 +19,9 @@ struct LocalMemory {
   chakra::Footprint footprint;
 };
 
-/// By class; empty when the traces are not `.et` files or name no tensors. Reads the trace files of
-/// `prefix` again. Mistakes: those of load_tensors().
-/// Requires a result with node_times.
+/// Returns the memory of each class; empty when the traces are not `.et` files or name no tensors.
+/// Reads the trace files of `prefix` again. Mistakes: those of load_tensors(). Requires a result
+/// with node_times.
 Result<std::vector<LocalMemory>> local_memory(const std::string& prefix, const RunInput& input,
                                               const RunResult& result);
 

@@ -38,7 +38,7 @@ std::int64_t links_of(const Dimension& dimension) {
   return 1;
 }
 
-/// Nothing but the roofline: full rates, no launches.
+/// Returns a device of nothing but the roofline: full rates, no launches.
 compute::Device device_of(const System& system) {
   compute::Device device;
   device.name = "NPU";

@@ -89,7 +89,7 @@ class Meetings {
     return value ^ (value >> 32);
   }
   std::size_t home_of(const MessageKey& key) const { return hash(key) & (slots_.size() - 1); }
-  /// Where the key is, or where it would be put.
+  /// Returns the place where the key is, or where it would be put.
   std::size_t place_of(const MessageKey& key) const {
     std::size_t place = home_of(key);
     while (!slots_[place].empty() && slots_[place].key != key) {

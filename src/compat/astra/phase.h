@@ -135,7 +135,8 @@ struct Phase {
     }
     return steps[0];
   }
-  /// In its period, which most phases do not outlast. Requires one.
+  /// Returns the reception's place in its period, which most phases do not outlast. Requires a
+  /// period.
   std::uint32_t place(std::uint32_t reception) const {
     return reception < period ? reception : reception % period;
   }
@@ -191,10 +192,10 @@ inline constexpr Bytes kReadyMessage{8192};
 /// Requires that `unsupported` finds nothing, and a size of at least 2.
 Phase make_phase(const PhaseRequest& request, const PhaseRules& rules);
 
-/// In-order binary tree of `count` positions below one more: the greatest position is the root with
-/// a left child, or (`second`) the smallest with a right child. Any count >= 1.
+/// Returns the in-order binary tree of `count` positions below one more: the greatest position is
+/// the root with a left child, or (`second`) the smallest with a right child. Any count >= 1.
 Tree in_order_tree(std::int64_t count, bool second);
-/// Position 0 is the parent of all others.
+/// Returns a tree in which position 0 is the parent of all others.
 Tree star(std::int64_t count);
 
 }  // namespace orrery::astra

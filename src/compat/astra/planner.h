@@ -38,7 +38,7 @@ struct CollectiveRequest {
 /// collective goes on with the state in which its plan left the first one to issue it.
 struct PlannerState {
   std::size_t rotation = 0;  ///< of round robin
-  /// By operation and dimension: phases with trees; they take turns between two.
+  /// Counts phases with trees, by operation and dimension; they take turns between two.
   std::map<std::pair<int, int>, std::uint32_t> trees;
 };
 

@@ -139,7 +139,7 @@ Result<RunResult> run_single(const Prepared& with) {
   return result;
 }
 
-/// By colours; else rank by rank.
+/// Runs the traces by colours; else rank by rank.
 Result<RunResult> run_coloured(const Prepared& with, std::vector<std::string> reasons) {
   const std::vector<std::string> against = reasons_against_colours(with.input, with.options);
   if (!against.empty()) {

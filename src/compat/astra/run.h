@@ -43,8 +43,8 @@ struct RunInput {
   RemoteMemory memory;
   chakra::TraceSet traces;
   CustomCollectives customs;
-  /// By rank: the GPU's speed, 1 as the files say, 0.5 a straggler that takes twice as long; empty:
-  /// all 1. Above 0.
+  /// The GPU's speed by rank, above 0: 1 as the files say, 0.5 a straggler that takes twice as
+  /// long; empty: all 1.
   std::vector<double> compute_speed;
   double speed(std::int64_t rank) const {
     return compute_speed.empty() ? 1 : compute_speed[static_cast<std::size_t>(rank)];
@@ -74,7 +74,8 @@ struct RunResult {
   };
   std::vector<Class> classes;
   std::vector<std::uint32_t> class_of;  ///< by rank
-  /// By class, of its lowest rank, and dimension (traffic.h); with RunOptions::traffic only.
+  /// The bytes sent, by class, of its lowest rank, and by dimension (traffic.h); with
+  /// RunOptions::traffic only.
   std::vector<std::vector<Bytes>> sent;
   /// A Link tells what a link carried that carried anything, of the simulated ranks; with
   /// RunOptions::traffic on the aware back-end only.
@@ -87,7 +88,7 @@ struct RunResult {
   std::uint64_t events = 0;
   std::uint64_t messages = 0;         ///< simulated ones
   std::vector<std::string> unfolded;  ///< why ranks could not share a class; empty otherwise
-  /// By class, of its lowest rank: when each node of its program started and ended; with
+  /// Says, by class, when each node of its lowest rank's program started and ended; with
   /// RunOptions::node_times only.
   std::vector<std::vector<chakra::NodeTime>> node_times;
 };

@@ -30,7 +30,7 @@ class Simulation {
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
 
-  /// Until nothing happens any more, time overflows, or collectives do not match.
+  /// Runs until nothing happens any more, time overflows, or collectives do not match.
   void run() {
     programs_.start();
     do {

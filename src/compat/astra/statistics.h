@@ -10,7 +10,7 @@
 
 namespace orrery::astra {
 
-/// Times during which at least one node of a kind ran: nodes that run at once count once.
+/// Holds times during which at least one node of a kind ran: nodes that run at once count once.
 struct Statistics {
   Time wall{0};  ///< when the last node ended
   Time cpu{0};
@@ -29,7 +29,7 @@ struct Statistics {
   std::optional<Roofline> roofline;  ///< absent without roofline or computation
 };
 
-/// By class, of its lowest rank. Requires a result with node_times.
+/// Returns the statistics of each class's lowest rank. Requires a result with node_times.
 ///
 /// Source: ASTRA-sim's statistics (518bd51), whose CPU nodes have no part in the shares here.
 std::vector<Statistics> statistics(const RunInput& input, const RunResult& result);

@@ -123,7 +123,8 @@ Result<Application> load_application(const std::string& file);
 /// those of check().
 Result<Execution> load_execution(const std::string& file, const Application& application);
 
-/// Whether the degrees divide what they cut, and options have what they need. Every mistake.
+/// Checks that the degrees divide what they cut, and that options have what they need. Mistakes:
+/// all of these.
 Result<void> check(const Execution& execution, const Application& application);
 
 }  // namespace orrery::calculon

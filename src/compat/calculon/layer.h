@@ -88,7 +88,7 @@ class LayerCost {
   Bytes outputs(const Layer& layer) const { return bytes(layer.outputs); }
   /// Gradients of weights, over the replicas where the optimizer is.
   Bytes weight_gradients(const Layer& layer) const { return bytes(layer.weights / shards_); }
-  /// In 32 bits, of this rank alone.
+  /// Returns the gradients of weights in 32 bits, of this rank alone.
   Bytes whole_weight_gradients(const Layer& layer) const;
   Bytes gradients(const Layer& layer) const;
   Bytes optimizer(const Layer& layer) const;

@@ -11,7 +11,7 @@
 
 namespace orrery::http {
 
-/// Times of an answer on the client's clock, from the begin of the run.
+/// Holds the times of an answer on the client's clock, from the begin of the run.
 struct Observed {
   std::int64_t input = 0;   ///< tokens that were sent
   std::int64_t output = 0;  ///< that the endpoint says it generated; its pieces, if it does not

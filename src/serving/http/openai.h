@@ -48,7 +48,7 @@ struct Refusal {
 /// Reads a body; prompts have ids of blocks of so many tokens.
 tl::expected<Ask, Refusal> parse_ask(std::string_view body, bool chat, std::int64_t block_tokens);
 
-/// Times of an answer in seconds of virtual time, from the begin of arrivals.
+/// Holds the times of an answer in seconds of virtual time, from the begin of arrivals.
 struct AnswerTimes {
   Time arrival{0};
   Time first_token{0};

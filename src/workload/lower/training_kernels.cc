@@ -191,9 +191,9 @@ class OperatorSteps {
     }
   }
 
-  /// In graphs of whole steps the buffers of fused experts hold the most rows that may come: what
-  /// backward needs of the rows that came is copied into pages, and back (paged stash of
-  /// Megatron-LM, pull request 4247).
+  /// Adds the kernels of the paged stash. In graphs of whole steps the buffers of fused experts
+  /// hold the most rows that may come: what backward needs of the rows that came is copied into
+  /// pages, and back (paged stash of Megatron-LM, pull request 4247).
   void stash(const char* suffix) {
     if (!op_.expert || plan_.expert_gemms != plan::ExpertGemms::fused ||
         plan_.cuda_graphs != plan::CudaGraphs::full) {

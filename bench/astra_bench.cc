@@ -76,8 +76,8 @@ std::uint32_t append(chakra::Program& program, chakra::Node node, std::int64_t a
   return static_cast<std::uint32_t>(program.nodes.size() - 1);
 }
 
-/// Per layer and direction a computation and a tensor-parallel all-reduce of 8 MiB, and backward a
-/// data-parallel all-reduce of 32 MiB.
+/// Returns a transformer: per layer and direction a computation and a tensor-parallel all-reduce of
+/// 8 MiB, and backward a data-parallel all-reduce of 32 MiB.
 RunInput transformer(std::int64_t npus) {
   RunInput input = system_of({dimension(Building::fully_connected, 8, 200, 500_ns),
                               dimension(Building::switched, npus / 8, 50, 2_us)},

@@ -31,7 +31,7 @@ void attribute(ChakraProtoMsg::Node& node, const char* name, std::int64_t value)
   attribute->set_int64_val(value);
 }
 
-/// How files of a folder differ.
+/// Says how files of a folder differ.
 enum class Differ : std::uint8_t { not_at_all, in_peers, in_groups };
 
 /// Two GEMMs, an all-reduce, and another or a message around a ring of all ranks. Groups are of

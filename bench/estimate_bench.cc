@@ -188,7 +188,8 @@ constexpr Stream kStreams[] = {{"gpt-22b", "dgx-a100-80g", 64, 512},
                                {"mixtral-8x7b", "dgx-h100", 64, 256},
                                {"llama-2-13b", "l40s", 8, 64}};
 
-/// As the planner asks (full/local_search.cc): of every variant the first saving that fits.
+/// The plans that the planner asks for (full/local_search.cc): of every variant the first saving
+/// that fits.
 class AskedPlans {
  public:
   AskedPlans(const full::Task& task, const full::Space& space) : task_(task), space_(space) {}

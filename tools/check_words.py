@@ -5,9 +5,11 @@ import os
 import pathlib
 import re
 
-# A first sentence that begins with one of these has no subject, or hides it.
+# A first sentence that begins with one of these has no subject, or hides it; one that is short, no verb either.
 BLOCK = re.compile(r"^(?: *///(?!<).*\n)+", re.MULTILINE)
-VAGUE = re.compile(r" */// (Of|What|Those|Likewise|That|Its?|They|Their|Both|Who|Whose)\b")
+VAGUE = re.compile(r" */// (Of|What|Those|Likewise|That|Its?|They|Their|Both|Who|Whose|Which|Whether|How|Why|As|By|To|Into|"
+                   r"Per|Until|Against|Through|Along|Within|Between|Behind|Beside)\b")
+SHORT = re.compile(r" */// (In|At|On|For|From|With|Without|When|Where|After|Before|Once|Over|Above|Below)( \S+){1,5}?[.;:]\s")
 COMMENT = re.compile(r" *//(?:/(?!/))?(?!/) ?( *)(\S.*)$")
 COLUMNS = 100
 GAP = re.compile(r"\S {2,}(?=\S)")  # between two columns of a table
@@ -35,7 +37,7 @@ def names_of(root: pathlib.Path) -> set[str]:
 
 def vague(source: pathlib.Path, text: str):
     for block in BLOCK.finditer(text):
-        if found := VAGUE.match(block[0]):
+        if found := VAGUE.match(block[0]) or SHORT.match(block[0]):
             line = text.count("\n", 0, block.start()) + 1
             yield f"{source}:{line}: found a comment that begins with '{found[1]}', expected a subject"
 

@@ -35,7 +35,7 @@ compute::KernelCoefficients known_coefficients() {
   return known;
 }
 
-/// Times of the model itself; `cast` is the conversion that they contain besides.
+/// Returns times of the model itself; `cast` is the conversion that they contain besides.
 std::vector<GemmMeasurement> made_by(const compute::Device& device, const std::string& format,
                                      const GemmCast& cast = {}) {
   std::vector<GemmMeasurement> measured;

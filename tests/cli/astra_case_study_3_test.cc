@@ -21,7 +21,7 @@ struct Row {
   double less_exposed = 0;
 };
 
-/// By name (34 characters) and tokens.
+/// Returns the rows by name (34 characters) and tokens.
 std::map<std::pair<std::string, int>, Row> case_study_rows_of(const std::string& text) {
   std::map<std::pair<std::string, int>, Row> rows;
   std::istringstream lines(text);

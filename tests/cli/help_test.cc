@@ -28,15 +28,16 @@ std::vector<std::string> examples_of(const std::string& help) {
   return examples;
 }
 
-/// Whether the example needs nothing that the reader has to bring: no "...", no file of his own.
-/// `explain`, the simulated `collective` and a planner that searches many times take seconds each.
+/// Returns whether the example needs nothing that the reader has to bring: no "...", no file of his
+/// own. `explain`, the simulated `collective` and a planner that searches many times take seconds
+/// each.
 bool stands_alone(const std::string& example) {
   static const std::regex needs(
       R"(\.\.\.|\./|traces/|\b\w+\.(csv|json|yaml|sh|toml|txt)\b|docs/|^explain|^plan.* --(table|explain|vary)|--network fifo$)");
   return !std::regex_search(std::regex_replace(example, std::regex(R"(examples/\S+)"), ""), needs);
 }
 
-/// How many examples of these commands' help texts were run.
+/// Returns how many examples of these commands' help texts were run.
 int examples_run(const std::vector<std::string>& commands) {
   const Folder folder;
   const std::filesystem::path before = std::filesystem::current_path();

@@ -21,9 +21,9 @@
 
 namespace orrery::testing {
 
-/// How a message goes: each link is held for bytes / bandwidth, from when it is free and the first
-/// byte is there; a link's latency later the first byte is at the next. `after` the last byte has
-/// passed the last link the message has arrived.
+/// Says how a message goes: each link is held for bytes / bandwidth, from when it is free and the
+/// first byte is there; a link's latency later the first byte is at the next. `after` the last byte
+/// has passed the last link the message has arrived.
 struct MessageRoute {
   std::vector<topology::Hop> hops;
   Time after{0};
@@ -87,7 +87,7 @@ class Executor {
   }
 
  private:
-  /// As soon as the link is free.
+  /// Takes the link as soon as it is free.
   void take_link(const Want& want) {
     const auto m = static_cast<std::size_t>(want.message);
     const collective::Message& message = schedule_.messages[m];

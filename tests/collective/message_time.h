@@ -65,7 +65,7 @@ struct MessageCuts {
   int slices = 1;                           ///< of every message (together)
 };
 
-/// Until the last of these groups, all beginning at once, has done the phase.
+/// Returns the time until the last of these groups, all beginning at once, has done the phase.
 inline Time message_time(const collective::CollectivePhase& phase, const DeviceGroups& groups,
                          const machine::Machine& machine, const MessageCuts& cuts = {}) {
   const collective::PhaseRoutes routes(phase, machine);

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = graph::CollectiveKind;
 
-/// How much slower inside may be, and why.
+/// Returns how much slower it may be inside.
 double allowance(const machine::Machine& machine) {
   // A message has one of a device's links: 45.4 GB/s of mi300x to each of 7 others, against 48.5 of
   // its adapter. Of mi350x and mi355x a link is faster.

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-/// Which ranks' contributions each rank holds of each block, as bits.
+/// Holds which ranks' contributions each rank has of each block, as bits.
 using Holdings = std::vector<std::vector<std::uint64_t>>;
 
 std::uint64_t bit(int rank) {

@@ -71,7 +71,7 @@ class Job {
       clocks_[rank] = begin + 1_ms;
     }
   }
-  /// Without an end.
+  /// Adds an operation without an end.
   Operation& enter(std::size_t communicator, std::int64_t sequence, std::int64_t rank) {
     telemetry_.operations.push_back({communicator, rank, sequence, "all_reduce", Bytes(1024),
                                      clocks_[rank], std::nullopt, std::nullopt});

@@ -11,7 +11,7 @@ namespace orrery::diagnose::testing {
 
 using Recorded = std::array<std::array<int, 20>, 12>;
 
-/// Nothing was wrong.
+/// A run in which nothing was wrong.
 inline constexpr Recorded kClean{
     {{1459, 92, 109, 87, 594, 87, 72, 89, 116, 89, 90, 1913, 79, 79, 198, 48, 86, 83, 84, 80},
      {1121, 595, 112, 92, 90, 98, 80, 53, 97, 90, 92, 93, 112, 84, 84, 81, 83, 84, 85, 83},
@@ -26,7 +26,8 @@ inline constexpr Recorded kClean{
      {141, 139, 97, 84, 87, 157, 79, 108, 133, 140, 111, 87, 85, 88, 153, 89, 86, 79, 88, 81},
      {94, 95, 140, 88, 144, 74, 144, 146, 137, 78, 80, 85, 85, 91, 346, 86, 83, 89, 81, 81}}};
 
-/// With OpenMPI 4.1; what rank 1 sent to rank 2 came 20 ms late, which round trips of 2 take too.
+/// A run with OpenMPI 4.1; what rank 1 sent to rank 2 came 20 ms late, which round trips of 2 take
+/// too.
 inline constexpr Recorded kLate{
     {{118, 66, 115, 100, 92, 94, 549, 392, 81, 128, 104, 116, 86, 93, 83, 188, 93, 90, 74, 71},
      {111, 91, 90, 96, 1123, 90, 91, 929, 89, 87, 68, 88, 93, 113, 129, 94, 99, 84, 81, 67},

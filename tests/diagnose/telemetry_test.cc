@@ -147,7 +147,7 @@ std::string entry(int record, const std::string& name, const std::string& state,
          (message ? "true" : "false") + "}";
 }
 
-/// By rank from 4 on.
+/// Diagnoses the entries, by rank from 4 on.
 Diagnosis diagnosed(const std::vector<std::vector<std::string>>& entries) {
   std::vector<std::string> files;
   for (std::size_t r = 0; r < entries.size(); ++r) {

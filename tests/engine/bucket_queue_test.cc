@@ -48,7 +48,8 @@ TEST(BucketQueue, the_end_of_time_is_a_time) {
   EXPECT_TRUE(queue.now().is_overflow());
 }
 
-/// Against a stable sort; many more instants than the queue remembers, pushed while it is drained.
+/// Compares the queue with a stable sort; many more instants than the queue remembers, pushed while
+/// it is drained.
 RC_GTEST_PROP(BucketQueueProperty, is_a_stable_sort_by_time, ()) {
   const auto instants = *rc::gen::inRange<std::int64_t>(1, 5000);
   BucketQueue<int> queue;

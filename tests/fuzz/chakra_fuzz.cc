@@ -107,7 +107,8 @@ void hold_writing(const FileTrace& trace) {
   hold(second.builder.trace().program == set.programs[0], "and is the same");
 }
 
-/// As the only rank's it becomes a workload that verify() accepts, or a reason.
+/// Checks that the trace, as the only rank's, becomes a workload that verify() accepts, or a
+/// reason.
 void hold_workload(const FileTrace& trace) {
   const auto workload = to_workload(set_of(trace));
   if (!workload) {
@@ -115,7 +116,7 @@ void hold_workload(const FileTrace& trace) {
   }
 }
 
-/// Nothing differs when a file is matched with itself.
+/// Checks that nothing differs when a file is matched with itself.
 void hold_shape(Reading& reading, std::string_view bytes) {
   if (!reading.builder.in_file_order()) {
     return;

@@ -206,7 +206,8 @@ std::string text_of(const spmd::MeshStrategy& strategy) {
   return text;
 }
 
-/// With our prices (`machine`) also the simulated time and what the well-known strategies cost.
+/// Returns what the search found; with our prices (`machine`) also the simulated time and what the
+/// well-known strategies cost.
 Result<std::string> searched(const spmd::OperatorGraph& graph, const spmd::Prices& prices,
                              const spmd::MachinePrices* own) {
   const auto found = spmd::search(graph, prices);

@@ -23,8 +23,8 @@ TEST(InstanceLists, GiveEveryRoleItsListAndThenNothing) {
   EXPECT_FALSE(run->listens());
 }
 
-/// Per role: so many instances before a steady part, its pattern, how often it comes, instances
-/// after it.
+/// Describes a role's list: so many instances before a steady part, its pattern, how often it
+/// comes, instances after it.
 struct Part {
   std::int64_t before = 0;
   std::int64_t length = 1;

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// With every number format and memory tier that a plan may ask for.
+/// Returns a machine with every number format and memory tier that a plan may ask for.
 machine::Machine any_machine(std::int64_t devices) {
   const auto kind =
       *rc::gen::element(topology::DimensionKind::switched, topology::DimensionKind::fully_connected,

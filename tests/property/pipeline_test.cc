@@ -68,7 +68,7 @@ class PieceBuilder {
                                                            : times_.weight_gradient;
     return shape_.schedule == plan::Schedule::zb_v ? whole / 2 : whole;
   }
-  /// Whether there is a message; between the two chunks of zb-v's last stage there is none.
+  /// Returns whether there is a message; between the two chunks of zb-v's last stage there is none.
   bool exchanges(const Work& work, bool arriving) const {
     if (work.kind == Work::weight_gradient) {
       return false;

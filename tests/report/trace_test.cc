@@ -37,7 +37,7 @@ std::vector<json> complete_events(const json& trace, std::int64_t rank) {
 
 using Categories = std::map<std::string, std::int64_t>;  // picoseconds
 
-/// How many of what run at an instant.
+/// Counts what runs at an instant.
 struct Active {
   std::map<std::string, int> phases;
   std::map<std::string, int> groups;

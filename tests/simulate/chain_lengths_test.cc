@@ -43,7 +43,7 @@ struct Shape {
   }
 };
 
-/// Whether nodes [first, last] are a chain by its definition.
+/// Returns whether nodes [first, last] are a chain by its definition.
 bool is_chain(const Shape& shape, std::uint32_t first, std::uint32_t last) {
   const auto stream = [&](std::uint32_t i) { return *shape.bound.nodes[i].stream; };
   std::set<std::size_t> lanes;

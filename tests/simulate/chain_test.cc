@@ -31,7 +31,7 @@ struct Bound {
   std::vector<bool> serial() const {
     return serial_streams(workload.programs[0].templates, workload.streams.size());
   }
-  /// With collectives that take `alone` on their links; none: others disturb them.
+  /// Finds the chains with collectives that take `alone` on their links; none: others disturb them.
   ChainTable chains(std::optional<Time> alone) {
     return find_chains(shape(), LedgerRows(workload), serial(),
                        [&](const BoundNode&) { return alone; });
@@ -50,7 +50,7 @@ struct Book {
   Concurrent concurrent() const { return collectives > 0 ? Concurrent::collectives : outside; }
 };
 
-/// From 0 on, with a host that is free at `host`.
+/// Returns the end of a chain that runs from 0 on, with a host that is free at `host`.
 Time end_of(const Chain& chain, const BoundTemplate& shape, Concurrent concurrent,
             Time host = Time(0)) {
   ChainRun run;

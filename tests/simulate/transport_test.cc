@@ -26,7 +26,7 @@ using Algorithm = collective::CollectiveAlgorithm;
 constexpr Bytes kMegabyte{1'000'000};
 constexpr Time kMillisecond = 1'000_us;
 
-/// When each rank is done.
+/// Returns the timeline, which says when each rank is done.
 Timeline run_messages(const Traffic& traffic, const machine::Machine& machine, NetworkModel network,
                       Algorithm algorithm = Algorithm::automatic) {
   const graph::Workload workload = traffic.workload();

@@ -48,7 +48,8 @@ bool came(const Result<T>& result, const std::string& what) {
   return result.has_value();
 }
 
-/// With symmetric ranks folded and without, both equally long, and no shorter than the bound.
+/// Returns whether a step takes as long with symmetric ranks folded as without, and no less than
+/// the bound.
 bool simulates(const Step& step) {
   const auto model = zoo::load_model(step.model);
   const auto plan = parse_config(step.plan, "plan", ConfigSyntax::yaml).and_then(plan::parse_plan);
@@ -87,7 +88,8 @@ bool serves() {
   return came(run, "serve") && run->requests.size() == 20;
 }
 
-/// With each back-end but `aware`, which has one dimension: the example has two.
+/// Returns whether traces run with each back-end but `aware`, which has one dimension: the example
+/// has two.
 bool runs_traces(const std::string& folder) {
   const auto files = astra::load_files({.workload = folder + "/trace",
                                         .system = folder + "/system.json",

@@ -27,7 +27,7 @@ Run run_of(const graph::Workload& workload, machine::Machine machine) {
 
 const plan::RankLayout kTwo{{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
 
-/// On each of two devices 10 ms of kernels, then an all-reduce of 1 MB: 1 ms + 2 us.
+/// Runs 10 ms of kernels on each of two devices, then an all-reduce of 1 MB: 1 ms + 2 us.
 Run kernels_and_reduce() {
   return run_of(workload_of(kTwo, {{compute_node("a", 10_ms),
                                     collective_node("b", plan::Axis::tp, Bytes(1'000'000), {0})}}),

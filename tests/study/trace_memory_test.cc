@@ -62,7 +62,7 @@ Result<WorkloadRun> run_on_loop(const chakra::Program& program, const chakra::Te
   return run_workload("test", std::move(*workload), traced_device(), how);
 }
 
-/// By position in the program.
+/// Returns the nodes' times by position in the program.
 std::vector<chakra::NodeTime> times_of(const WorkloadRun& run) {
   std::vector<chakra::NodeTime> times(run.timeline.spans.size());
   for (const simulate::Span& span : run.timeline.spans) {

@@ -74,8 +74,9 @@ class CheckTree(unittest.TestCase):
             return {"src/a/b.cc": f"// {LICENCE}{comment}int x();\n"}
         for comment in ("/// Returns x.\n", "/// The size\n/// Of x.\n", "int y;  ///< of x\n", "/// Offers x.\n"):
             self.assertEqual(self.check(source(comment)), (0, ""))
-        for word in ("Of", "What", "Those", "Its", "Who"):
+        for word in ("Of", "What", "Those", "Its", "Who", "By", "Whether", "In", "Without"):
             self.refuses(source(f"int y();\n/// {word} x.\n"), f"b.cc:3: found a comment that begins with '{word}'")
+        self.assertEqual(self.check(source("/// Without a plan the answer is that of the usual one.\n")), (0, ""))
 
     def test_the_row_of_a_table_is_not_torn(self):
         row = "///   time   " + "w" * 87 + "\n"  # 100 columns

@@ -4,7 +4,8 @@
 namespace orrery::collective {
 namespace {
 
-/// On a switch. The port of member 0 takes in the buffers of the p-1 others, then sends as many.
+/// Counts the steps of a star on a switch. The port of member 0 takes in the buffers of the p-1
+/// others, then sends as many.
 std::optional<StepCount> star_counts(graph::CollectiveKind kind, std::int64_t members,
                                      const Fabric& fabric) {
   if (kind != graph::CollectiveKind::all_reduce || fabric.form != Fabric::Form::switched) {

@@ -31,7 +31,7 @@ class Traffic {
       }
     }
   }
-  /// By simulated rank and dimension.
+  /// Returns the bytes sent, by simulated rank and dimension.
   std::vector<std::vector<Bytes>>& sent() { return sent_; }
 
  private:

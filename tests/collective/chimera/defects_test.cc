@@ -13,8 +13,8 @@ namespace {
 
 using flit::Cycle;
 
-/// From node to node along one dimension, as the published program writes a ring: to the place
-/// before; the first of the *torus*, not of the block, to the block's last.
+/// A hop from node to node along one dimension, as the published program writes a ring: it goes to
+/// the place before; the first of the *torus*, not of the block, goes to the block's last.
 struct Hop {
   std::uint32_t source = 0;
   std::uint32_t meant = 0;

@@ -118,7 +118,8 @@ TEST(FuseWorkload, WhatIsIllegalIsRefusedWithItsReason) {
   EXPECT_THAT(reason_of(alone), HasSubstr("alone"));
 }
 
-/// As a trace says it: nodes that wait for one another, no values, no kinds of work.
+/// Returns the workload as a trace says it: nodes that wait for one another, no values, no kinds of
+/// work.
 graph::Workload as_a_trace(graph::Workload workload) {
   for (graph::Program& program : workload.programs) {
     graph::Template& t = program.templates[0];

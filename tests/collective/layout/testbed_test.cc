@@ -116,7 +116,8 @@ double seconds_of(const Program& program, const Model& model) {
   return sum;
 }
 
-/// From tp+pp alone: its base takes half an all_reduce and four communicators more than its fused.
+/// Returns the start from tp+pp alone: its base takes half an all_reduce and four communicators
+/// more than its fused.
 double start_of_a_communicator() {
   const std::vector<Program> all = programs();
   const double more = all[2].published_s - all[3].published_s;

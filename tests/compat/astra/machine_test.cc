@@ -62,7 +62,7 @@ RunInput one(Building building, std::int64_t size, Algorithm algorithm, Collecti
   return input_of({dimension(building, size, 100)}, algorithm, {collective(0, type, bytes)});
 }
 
-/// Without head flits and cycles of routers.
+/// The networks without head flits and cycles of routers.
 constexpr std::array kOfBytes = {simulate::NetworkModel::ports, simulate::NetworkModel::fifo,
                                  simulate::NetworkModel::flow};
 

@@ -35,7 +35,7 @@ inline std::optional<Time> direct_time(const Phase& phase) {
   return phase.delay + (farthest->transfer + phase.delay) * (twice ? 2 : 1) + reduction;
 }
 
-/// Times at which positions of a tree have their message up, then down.
+/// Computes the times at which positions of a tree have their message up, then down.
 class TreeTimes {
  public:
   TreeTimes(const Phase& phase, const Wires& wires)
@@ -67,7 +67,7 @@ class TreeTimes {
     const int d = phase_.axis.queue;
     return wires_.along(d, wires_.hops(d, a, b), phase_.steps[0].bytes);
   }
-  /// When `node` has processed what comes from below.
+  /// Returns when `node` has processed what comes from below.
   Time up(std::uint32_t node) {
     Time ready = children(node) == 0 ? phase_.delay : Time(0);
     for (std::uint32_t i = 0; i < children(node); ++i) {

@@ -259,7 +259,7 @@ inline RunOptions random_options() {
   return options;
 }
 
-/// For messages of failed properties.
+/// Describes a case for messages of failed properties.
 inline std::string describe(const RunInput& input, const RunOptions& options) {
   std::string text = "network";
   for (const Dimension& each : input.network) {

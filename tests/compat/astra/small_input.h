@@ -90,7 +90,7 @@ inline RunInput input_of(std::vector<Dimension> network, Algorithm algorithm,
   return input;
 }
 
-/// Without quirks; no message delays another.
+/// Returns options without quirks; no message delays another.
 inline RunOptions quirks_off() {
   RunOptions options;
   options.quirks = Quirks::none();

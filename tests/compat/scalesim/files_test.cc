@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// As SCALE-Sim ships its TPU v1: v2's keys, sections, spaces.
+/// The configuration as SCALE-Sim ships that of its TPU v1: v2's keys, sections, spaces.
 constexpr const char* kTpu = R"([general]
 run_name = GoogleTPU_v1_ws
 

@@ -10,7 +10,7 @@ namespace orrery::testing {
 /// The reference for closed forms: serves one access after the other, in the order of arrival.
 class FifoServer {
  public:
-  /// When an access that arrives at `arrival` and takes `service` is done.
+  /// Returns when an access that arrives at `arrival` and takes `service` is done.
   Time serve(Time arrival, Time service) {
     free_ = std::max(arrival, free_) + service;
     return free_;

@@ -31,7 +31,7 @@ std::vector<Time> link_times(const Assigned& assigned, const std::vector<FlowEnd
   return times;
 }
 
-/// Most pieces' worth of flows on one link between leaves and spines.
+/// Returns the most pieces' worth of flows on one link between leaves and spines.
 double busiest(const LinkGraph& graph, const std::vector<FlowEnds>& flows, Routing routing,
                std::uint64_t seed = 0) {
   Router router(graph, routing, seed);

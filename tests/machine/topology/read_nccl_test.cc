@@ -278,8 +278,8 @@ TEST(ReadNccl, AFileWithoutGpusSaysHowToDump) {
                                ::testing::HasSubstr("NCCL_TOPO_DUMP_FILE")));
 }
 
-/// As aws-ofi-nccl's p5.48xl-topo.xml: H100s without links, adapters counted from 0. With guids as
-/// NCCL writes them it is a machine without NVLink.
+/// The file is as aws-ofi-nccl's p5.48xl-topo.xml: H100s without links, adapters counted from 0.
+/// With guids as NCCL writes them it is a machine without NVLink.
 TEST(ReadNccl, AFileThatLeavesNvLinksToNcclSaysHowToDump) {
   const auto file = [](const std::string& sm, const std::string& guid) {
     const std::string gpu = "sm=\"" + sm + "\">";

@@ -89,8 +89,8 @@ TEST(PlanForAFramework, IsLaunchedAndReadBackTheSame) {
   expect_launchable(experts, "megatron");
 }
 
-/// Whether an export names all that its import reads otherwise: then `lost` is what differs, or the
-/// export is refused with the reason, and the command's status is not 0.
+/// Expects that an export names all that its import reads otherwise: then `lost` is what differs,
+/// or the export is refused with the reason, and the command's status is not 0.
 void expect_stated_or_named(const Task& of, const plan::Plan& plan) {
   for (const interop::LaunchFormat& launcher : interop::launchers()) {
     SCOPED_TRACE(std::string(launcher.name) + " of " + plan::to_yaml(plan));

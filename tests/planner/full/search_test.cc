@@ -147,7 +147,7 @@ TEST(PlanSearch, EveryCandidateIsCounted) {
                             counts.estimated + counts.left);
 }
 
-/// To the picosecond and the byte, with what became of every candidate.
+/// Expects equal answers, to the picosecond and the byte, with what became of every candidate.
 void expect_same(const Answer& one, const Answer& other) {
   EXPECT_EQ(one.bound, other.bound);
   EXPECT_EQ(one.estimate_error, other.estimate_error);

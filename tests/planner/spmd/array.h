@@ -131,7 +131,7 @@ Array map(const Array& x, const Function& function) {
   return y;
 }
 
-/// Along one dimension; `finish(value, exponential, sum of exponentials)`.
+/// Returns the softmax along one dimension; `finish(value, exponential, sum of exponentials)`.
 template <class Finish>
 Array softmax(const Array& x, int axis, const Finish& finish) {
   const auto d = static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis);

@@ -154,7 +154,7 @@ inline std::optional<Arrays> rotated(const Arrays& in, std::int64_t width) {
   return turned;
 }
 
-/// By the name of the operator, without the block that it is in.
+/// Returns what executes a node, by the name of the operator without the block that it is in.
 inline Execute execute_of(const Node& node, int weight, std::int64_t head_columns) {
   const auto is = [&](const char* name) { return node.op.find(name) != std::string::npos; };
   const auto width = head_columns;

@@ -163,8 +163,8 @@ inline std::optional<Arrays> sum_with_biases(const Arrays& in) {
   })};
 }
 
-/// By the root of the mean square of `width` columns each, of the first so many; a vector scales
-/// them, its second half is added.
+/// Divides by the root of the mean square of `width` columns each, of the first so many; a vector
+/// scales them, and its second half is added.
 inline Array norm_of(const Array& x, std::int64_t width, const Array* vector) {
   return make(x.shape, [&](Shape i) {
     const std::int64_t column = i.back() % width;

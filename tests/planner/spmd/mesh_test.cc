@@ -16,7 +16,7 @@ namespace {
 
 using Parts = std::optional<Arrays>;
 
-/// By axis 1, and each part by axis 0; copies along axis 1 are spread alike.
+/// Spreads an array by axis 1, and each part by axis 0; copies along axis 1 are spread alike.
 Parts spread_mesh(const Array& whole, const MeshForm& form, std::mt19937& random) {
   const Parts outer = spread(whole, form[1], random);
   Arrays all;
@@ -96,7 +96,7 @@ Arrays draw_inputs(const Case& op, std::mt19937& random) {
   return whole;
 }
 
-/// Nothing where slices are uneven.
+/// Returns whether parts run as the whole does; nothing where slices are uneven.
 std::optional<bool> runs_alike(const Case& op, const Signature& inner, const Signature& outer,
                                bool with_gradients, std::mt19937& random) {
   const Arrays whole = draw_inputs(op, random);
@@ -145,7 +145,7 @@ std::optional<bool> runs_alike(const Case& op, const Signature& inner, const Sig
   return true;
 }
 
-/// How many pairs are executed; all are right.
+/// Returns how many pairs are executed; all are right.
 int execute_pairs(const std::vector<Case>& cases, bool with_gradients) {
   std::mt19937 random(3);  // NOLINT(cert-msc51-cpp): the same tensors in every run
   int executed = 0;
@@ -217,7 +217,7 @@ Spread spread_by(const graph::Layout& layout, std::mt19937& random) {
   return made;
 }
 
-/// Whether every rank has its box of the whole, with those that have its other summands.
+/// Returns whether every rank has its box of the whole, with those that have its other summands.
 bool is_whole_layout(const std::vector<layout::Part>& parts, const graph::Layout& layout,
                      const Array& whole) {
   bool alike = true;
@@ -240,7 +240,7 @@ bool is_whole_layout(const std::vector<layout::Part>& parts, const graph::Layout
   return alike;
 }
 
-/// Whether the reference executor makes the whole of `to` of what `from` is the whole of.
+/// Returns whether the reference executor makes the whole of `to` of what `from` is the whole of.
 bool converts(const graph::Layout& from, const graph::Layout& to, std::mt19937& random) {
   const Spread before = spread_by(from, random);
   std::vector<layout::Step> steps;

@@ -21,7 +21,7 @@ inline constexpr std::int64_t kDevices = 4;
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  /// From 0 to count - 1.
+  /// Draws a number from 0 to count - 1.
   int below(int count) { return static_cast<int>(engine_() % static_cast<unsigned>(count)); }
   bool one_in(int count) { return below(count) == 0; }
 

@@ -26,7 +26,7 @@ bool is_whole(const Arrays& parts, Form form, const Array& whole) {
   return form.dimension() < parts[0].rank() && close(concatenate(parts, form.dimension()), whole);
 }
 
-/// Whether the devices' parts, each computed alone, are their parts of the whole.
+/// Returns whether the devices' parts, each computed alone, are their parts of the whole.
 bool runs_alike(const Case& op, const Signature& signature, std::mt19937& random) {
   Arrays whole;
   std::vector<Arrays> local(kHalves);

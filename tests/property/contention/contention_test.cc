@@ -45,7 +45,7 @@ std::string describe(const Case& c) {
   return text;
 }
 
-/// When the last of the groups has done the phase, on links that groups share.
+/// Returns when the last of the groups has done the phase, on links that groups share.
 Time on_ports(const collective::CollectivePhase& phase, const DeviceGroups& groups,
               const topology::LinkMap& map) {
   std::vector<std::int64_t> devices(static_cast<std::size_t>(map.devices()));
@@ -87,7 +87,7 @@ MessageCuts cuts_of(const collective::CollectivePhase& phase) {
                                                          : 8};
 }
 
-/// Nothing where the algorithm has no messages.
+/// Returns the phases; nothing where the algorithm has no messages.
 std::optional<std::vector<collective::CollectivePhase>> plan_of(const Case& c) {
   auto phases = collective::plan_messages(
       c.kind, kSize, collective::extents_of(c.stride, c.count, c.machine), c.algorithm, c.machine);
@@ -118,7 +118,7 @@ std::optional<Times> times_of(const Case& c, bool all) {
   return times;
 }
 
-/// How far the two may be apart, 0: not compared.
+/// Returns how far the two may be apart, 0: not compared.
 double within(const Case& c) {
   const bool lines = std::any_of(c.machine.network.begin(), c.machine.network.end(), [](auto& d) {
     return d.kind == topology::DimensionKind::ring || d.kind == topology::DimensionKind::mesh;

@@ -22,7 +22,7 @@ Time prompt_time(const char* model, const StepOptions& options, std::int64_t tok
                     .visible = std::vector<double>(cost.windows().size(), 0)});
 }
 
-/// By which a step is shorter when its communication is fused.
+/// Returns the time by which a step is shorter when its communication is fused.
 Time saved_by_fusion(const char* model, StepOptions options, std::int64_t tokens) {
   const Time base = prompt_time(model, options, tokens);
   options.fuse = true;

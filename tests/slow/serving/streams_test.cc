@@ -19,7 +19,8 @@ namespace {
 constexpr std::int64_t kStreams = 10'000;
 constexpr std::int64_t kTokens = 20;
 
-/// In a process of its own: its descriptors count for it alone. Returns its exit status.
+/// Runs a client in a process of its own: its descriptors count for it alone. Returns its exit
+/// status.
 int run_client(const std::string& url) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);

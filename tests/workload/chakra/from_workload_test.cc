@@ -81,7 +81,7 @@ Totals totals_of_trace(const TraceSet& set, std::int64_t rank) {
   return sum;
 }
 
-/// From the spans of a simulation of every rank.
+/// Returns the totals from the spans of a simulation of every rank.
 Totals totals_of_spans(const graph::Workload& workload, const simulate::Timeline& timeline,
                        std::int64_t rank) {
   const std::map<graph::CollectiveKind, CollectiveType> types{

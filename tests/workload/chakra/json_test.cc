@@ -32,8 +32,8 @@ void expect_same(const std::string& json) {
   EXPECT_EQ(*got, *want);
 }
 
-/// As MessageToJson prints them: nothing that has its default, 64-bit numbers quoted, one object
-/// right behind the other.
+/// The messages as MessageToJson prints them: nothing that has its default, 64-bit numbers quoted,
+/// one object right behind the other.
 const std::string kMetadata = R"({
   "version": "0.0.4"
 })";

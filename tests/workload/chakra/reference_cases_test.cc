@@ -108,7 +108,7 @@ TEST_P(ReferenceCase, reads_as_its_readable_form_says) {
   }
 }
 
-/// On any machine: here an H100's, cut to the ranks.
+/// The traces run on any machine: here an H100's, cut to the ranks.
 TEST_P(ReferenceCase, runs_on_a_machine_that_it_was_not_made_for) {
   const std::string folder = kCases + GetParam() + "/";
   const auto want = load_config(folder + "workload.json");

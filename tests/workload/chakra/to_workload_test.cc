@@ -67,7 +67,7 @@ ProtoNode memory(std::uint64_t id, bool stores, std::uint64_t bytes) {
   return node;
 }
 
-/// Through files, as a user's are.
+/// Returns traces that have gone through files, as a user's do.
 TraceSet traces_of(const std::vector<std::vector<ProtoNode>>& ranks,
                    const std::string& groups = "") {
   const Folder folder;

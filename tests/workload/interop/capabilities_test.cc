@@ -74,7 +74,8 @@ void mend(std::string_view launcher, plan::Plan& plan, const zoo::Model& model) 
   plan.stage_layers = model.layers % (plan.pp * plan.chunks) == 0 ? "" : "auto";
 }
 
-/// Whether ds_config.json leaves the field to the training script: `orrery import` takes a flag.
+/// Returns whether ds_config.json leaves the field to the training script: `orrery import` takes a
+/// flag.
 bool is_of_script(const std::string& launcher, const std::string& field) {
   return launcher == "deepspeed" && (field == "sequence" || field == "recompute");
 }

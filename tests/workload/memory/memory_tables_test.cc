@@ -174,7 +174,7 @@ std::uint64_t seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261126;
 }
 
-/// With little memory of every sort, so that plans fail in each.
+/// Returns a machine with little memory of every sort, so that plans fail in each.
 machine::Machine small_machine() {
   machine::Machine machine;
   machine.network.resize(1);

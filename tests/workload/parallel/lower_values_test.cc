@@ -87,7 +87,7 @@ TEST(Values, OfABackwardAreTheGradientsOfWhatItsForwardReads) {
   }
 }
 
-/// Whether the node reads a sum of parts that it does not reduce.
+/// Returns whether the node reads a sum of parts that it does not reduce.
 bool reads_parts(const graph::Template& t, const graph::Node& node) {
   const bool reduces = node.kind == graph::Node::Kind::collective &&
                        (node.collective == graph::CollectiveKind::all_reduce ||

@@ -9,7 +9,7 @@ namespace {
 using WithoutOrder = AllFieldsBut<&Plan::order, &Plan::zero>;
 using Degrees = FieldsAlone<&Plan::tp, &Plan::stage_layers>;
 
-/// How often a table makes a value for these plans, one after the other.
+/// Returns how often a table makes a value for these plans, one after the other.
 template <class Fields, std::size_t kMost = 100>
 int made(std::initializer_list<Plan> plans) {
   PlanTable<Fields, int, kMost> table;

@@ -237,7 +237,7 @@ TEST(UsersFiles, UnknownTextAndSwitchesOfNoShapeAreNotes) {
   }
 }
 
-/// Without the projection of 100 x 64; every query sees every key.
+/// The models lack the projection of 100 x 64; every query sees every key.
 TEST(UsersFiles, ModelsForEmbeddingsAndRewardsEndBeforeTheVocabulary) {
   const std::int64_t whole = small_llama(R"("max_position_embeddings": 64)").first;
   for (const std::string name :

@@ -33,7 +33,7 @@ SparseAllocator square(std::uint32_t size, Arbiter arbiter = Arbiter::round_robi
   return made;
 }
 
-/// Most pairs of requests that share no side, by trying all.
+/// Returns the most pairs of requests that share no side, by trying all.
 std::size_t most_of(const Requests& requests, std::size_t from, std::set<std::uint32_t> inputs,
                     std::set<std::uint32_t> outputs) {
   if (from == requests.size()) {

@@ -55,8 +55,8 @@ TEST(BookSimRules, HalvesOfAnOddNumberOfVcsShareTheMiddle) {
   EXPECT_EQ(outputs_at(routing, along_x, 1), (Outputs{{4, 0b110}}));
 }
 
-/// From 0 by 4 to 1 on a mesh of 3 x 3: along x to 1, which is the target, on in all VCs; from 4
-/// back in the second half.
+/// A packet goes from 0 by 4 to 1 on a mesh of 3 x 3: along x to 1, which is the target, and on in
+/// all VCs; from 4 it goes back in the second half.
 TEST(BookSimRules, AtItsTargetAPacketOfTwoPhasesTakesAnyVc) {
   const auto mesh = graph_of("mesh:3x3");
   const Routing routing = booksim(*mesh, Algorithm::valiant, 4);

@@ -56,8 +56,9 @@ RouterGraph connected_graph() {
   return graph;
 }
 
-/// Whether waits can go in a circle, pair by pair: what every route of every pair of nodes may hold
-/// and want next; resources that want nothing are taken away until none is left or all want one.
+/// Returns whether waits can go in a circle, pair by pair: what every route of every pair of nodes
+/// may hold and want next; resources that want nothing are taken away until none is left or all
+/// want one.
 bool is_circular_by_pairs(const Routing& routing) {
   using Resource = std::pair<std::uint32_t, VcMask>;
   const RouterGraph& graph = routing.graph();

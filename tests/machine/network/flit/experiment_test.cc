@@ -340,7 +340,7 @@ TEST(FlitTraffic, PatternsAreThoseOfTheirFormulas) {
   EXPECT_FALSE(Traffic::make("hotspot:99", mesh));
 }
 
-/// How often each node is drawn from `source`, of 90,000 times.
+/// Returns how often each node is drawn from `source`, of 90,000 times.
 std::map<std::uint32_t, double> shares(const char* pattern, const RouterGraph& graph,
                                        std::uint32_t source) {
   constexpr int kDraws = 90'000;

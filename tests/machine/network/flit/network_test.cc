@@ -164,7 +164,7 @@ RC_GTEST_PROP(FlitNetwork, ShortcutsChangeNothing, ()) {
   }
 }
 
-/// So many devices on a switch, laid on a network of links, which must outlive its map.
+/// Holds devices on a switch, laid on a network of links, which must outlive its map.
 struct Laid {
   topology::Wires wires;
   LinkMap map;

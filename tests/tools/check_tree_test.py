@@ -97,8 +97,8 @@ class CheckTree(unittest.TestCase):
         added = {"src/a/b.cc": "// " + LICENCE, "docs/howto/a.md": "`src/a/added.cc`"}
         self.assertEqual(self.check(added), (0, ""))  # its folder is there
         self.refuses({**added, "docs/howto/a.md": "`src/c/added.cc`"}, "which is no file")
-        self.assertEqual(self.check(tree("", "/// As a/b.cc says.")), (0, ""))
-        self.refuses(tree("", "/// As c.h says."), "b.cc:2: found c.h, which is no file")
+        self.assertEqual(self.check(tree("", "/// X is as a/b.cc says.")), (0, ""))
+        self.refuses(tree("", "/// X is as c.h says."), "b.cc:2: found c.h, which is no file")
 
     def test_pages_say_what_is(self):
         def page(text: str, name: str = "docs/a.md") -> dict[str, str]:

@@ -28,9 +28,9 @@ struct ConfigNode {
 
   /// The file's name; empty when the node was not read from one.
   std::string file() const { return source ? *source : std::string(); }
-  /// The field's node, or nullptr.
+  /// Returns the field's node, or nullptr.
   const ConfigNode* find(std::string_view name) const;
-  /// "file:line".
+  /// Returns "file:line".
   std::string where() const;
   /// Returns how a message shows this value: the text, or "a map", "a list", "nothing".
   std::string shown() const;

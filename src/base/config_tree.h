@@ -31,10 +31,12 @@ class ConfigTree {
   /// The next event is a key of the innermost open map.
   bool wants_key() const;
   void key(std::string name, int line);
-  /// A null or scalar. False, and nothing is added, beyond the memory that a file may take.
+  /// Adds a null or scalar. Returns false, and adds nothing, beyond the memory that a file may
+  /// take.
   [[nodiscard]] bool value(ConfigNode::Kind kind, std::string text, bool quoted, int line);
-  /// A map or sequence; `size`: how many it will hold, 0 if that is not known. False, and nothing
-  /// is opened, when it would be nested too deeply or beyond the memory that a file may take.
+  /// Opens a map or sequence; `size`: how many it will hold, 0 if that is not known. Returns false,
+  /// and opens nothing, when it would be nested too deeply or beyond the memory that a file may
+  /// take.
   [[nodiscard]] bool open(ConfigNode::Kind kind, int line, std::size_t size = 0);
   void close();
 
@@ -69,7 +71,8 @@ class ConfigTree {
   std::vector<Level> levels_;
 };
 
-/// The two syntaxes. Require text of one document without control characters, in valid UTF-8.
+/// Parse the two syntaxes. They require text of one document without control characters, in valid
+/// UTF-8.
 Result<ConfigNode> parse_yaml(std::string_view text, const std::string& file);
 Result<ConfigNode> parse_json(std::string_view text, const std::string& file);
 

@@ -25,7 +25,7 @@ struct CsvTable {
   std::vector<CsvRow> rows;
 
   std::optional<std::size_t> column(std::string_view name) const;
-  /// "file:line".
+  /// Returns "file:line".
   std::string where(const CsvRow& row) const;
 };
 

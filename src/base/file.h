@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-/// The whole file ("-": standard input, once). Mistakes: missing, a folder, unreadable, too large.
+/// Returns the whole file ("-": standard input, once). Mistakes: missing, a folder, unreadable, too
+/// large.
 Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
 /// Writes the whole file or nothing: to a temporary file beside it, then rename. Follows links,
@@ -29,7 +30,7 @@ Result<void> check_config_folders();
 /// An unknown name lists what there is, with "did you mean".
 Result<std::string> find_config(const std::string& kind, const std::string& name);
 
-/// Names (without extension) of the shipped configurations of `kind`, sorted.
+/// Returns the names (without extension) of the shipped configurations of `kind`, sorted.
 std::vector<std::string> list_configs(const std::string& kind);
 
 }  // namespace orrery

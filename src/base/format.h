@@ -22,8 +22,8 @@ std::string to_string(Money money);          ///< "2.5 USD"
 
 std::string percent(double share);  ///< "12.3 %"
 
-/// Texts for files: parse_value reads back the very same value. The shortest of the units in which
-/// the number is at least 1: "2.45 us", "300 GB/s", "40 GB" but "80 GiB".
+/// Returns a text for files: parse_value reads back the very same value. It has the shortest of the
+/// units in which the number is at least 1: "2.45 us", "300 GB/s", "40 GB" but "80 GiB".
 std::string exact_text(Time time);
 std::string exact_text(Bytes bytes);
 std::string exact_text(Bandwidth bandwidth);

@@ -23,8 +23,8 @@ class ListedNames {
   const Named<E>& operator[](std::size_t i) const { return begin()[i]; }
 };
 
-/// The rows of such a list in the order of their values, those without one (the highest) after them
-/// by name; each gets its place as its value.
+/// Returns the rows of such a list in the order of their values, those without one (the highest)
+/// after them by name; each gets its place as its value.
 template <class Row>
 std::vector<Row> in_listed_order(std::vector<Row> rows) {
   std::ranges::sort(rows, {}, [](const Row& row) { return std::tuple(row.value, row.name); });

@@ -56,7 +56,7 @@ std::vector<std::string> names_of() {
   return names;
 }
 
-/// "a, b, c".
+/// Returns "a, b, c".
 template <class E>
 std::string all_names() {
   std::string text;
@@ -67,14 +67,15 @@ std::string all_names() {
   return text;
 }
 
-/// "a, b, c"; of more than a dozen the first of them and how many more there are.
+/// Returns "a, b, c"; of more than a dozen the first of them and how many more there are.
 std::string enumerated(const std::vector<std::string>& names);
 
-/// The closest candidate within a third of its length, or nullptr. Edit distance with
+/// Returns the closest candidate within a third of its length, or nullptr. Edit distance with
 /// transpositions; ties go to the earlier candidate.
 const std::string* closest(std::string_view found, const std::vector<std::string>& candidates);
 
-/// " (did you mean 'x'?)" for the closest candidate, else the shortest that holds `found`, or "".
+/// Returns " (did you mean 'x'?)" for the closest candidate, else the shortest that holds `found`,
+/// or "".
 std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates);
 
 }  // namespace orrery

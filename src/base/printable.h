@@ -13,11 +13,12 @@ namespace orrery {
 /// overlong forms, no surrogates, nothing above U+10FFFF). ASCII counts, control characters too.
 std::size_t utf8_length(std::string_view text);
 
-/// `text` with "\x1b" in place of every control character (C0 except those in `kept`, DEL, C1) and
-/// every byte that is not UTF-8, and "\n" in place of a line end.
+/// Returns `text` with "\x1b" in place of every control character (C0 except those in `kept`, DEL,
+/// C1) and every byte that is not UTF-8, and "\n" in place of a line end.
 std::string printable(std::string_view text, std::string_view kept = {});
 
-/// The whole characters of the first `most` bytes, then "..."; `text` itself when it is no longer.
+/// Returns the whole characters of the first `most` bytes, then "..."; `text` itself when it is no
+/// longer.
 std::string shortened(std::string_view text, std::size_t most);
 
 /// Returns the word, in single quotes when a shell would read anything but itself in it.

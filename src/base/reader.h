@@ -23,9 +23,9 @@
 
 namespace orrery {
 
-/// Text -> value. The error is what would have been right, such as "a rate in bytes or bits per
-/// second such as '50 GB/s' or '400 Gbit/s'". Decimal prefixes (k M G T P) are powers of 1000,
-/// binary ones (Ki Mi Gi Ti) of 1024; a quantity without a unit is a mistake (except 0).
+/// Reads a value from its text. The error is what would have been right, such as "a rate in bytes
+/// or bits per second such as '50 GB/s' or '400 Gbit/s'". Decimal prefixes (k M G T P) are powers
+/// of 1000, binary ones (Ki Mi Gi Ti) of 1024; a quantity without a unit is a mistake (except 0).
 /// Numbers must be finite; integers are in range of the type.
 tl::expected<Time, std::string> parse_time(std::string_view text);            // "1.5 us"
 tl::expected<Duration, std::string> parse_duration(std::string_view text);    // "50000 h", "90 d"
@@ -41,7 +41,7 @@ tl::expected<std::int64_t, std::string> parse_integer(std::string_view text);
 tl::expected<double, std::string> parse_number(std::string_view text);
 tl::expected<bool, std::string> parse_bool(std::string_view text);
 
-/// One value from its text, by type: the same rules for YAML fields and command-line flags.
+/// Reads one value from its text, by type: the same rules for YAML fields and command-line flags.
 template <class T>
 tl::expected<T, std::string> parse_value(std::string_view text) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -88,7 +88,7 @@ class Reader {
   /// `node` must outlive the reader. A node that is not a map is the first mistake.
   explicit Reader(const ConfigNode& node);
 
-  /// The field's value; a mistake (and T{}) when it is missing or wrong.
+  /// Returns the field's value; a mistake (and T{}) when it is missing or wrong.
   template <class T>
   T required(std::string_view name) {
     const ConfigNode* node = take(name, true);
@@ -109,7 +109,7 @@ class Reader {
     }
     return convert<T>(*node, T{});
   }
-  /// A list of values; missing gives an empty list (a mistake when `must_exist`).
+  /// Returns a list of values; missing gives an empty list (a mistake when `must_exist`).
   template <class T>
   std::vector<T> list(std::string_view name, bool must_exist = false) {
     std::vector<T> values;
@@ -119,9 +119,11 @@ class Reader {
     return values;
   }
 
-  /// The field's own node for a nested Reader, or nullptr when missing (a mistake if required).
+  /// Returns the field's own node for a nested Reader, or nullptr when missing (a mistake if
+  /// required).
   const ConfigNode* child(std::string_view name, bool must_exist);
-  /// The items of a list field, for nested Readers. A field that is not a list is a mistake.
+  /// Returns the items of a list field, for nested Readers. A field that is not a list is a
+  /// mistake.
   std::vector<const ConfigNode*> take_items(std::string_view name, bool must_exist);
   /// Declares a field as known without reading it.
   void ignore(std::string_view name) { take(name, false); }
@@ -154,7 +156,7 @@ class Reader {
   const ConfigNode& node() const { return node_; }
   bool ok() const { return error_.empty(); }
 
-  /// The value, or all mistakes; unknown fields are mistakes.
+  /// Returns the value, or all mistakes; unknown fields are mistakes.
   template <class T>
   Result<T> finish(T value) {
     check_unknown_fields();

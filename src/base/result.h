@@ -24,7 +24,7 @@ struct Error {
 
   Error() = default;
   explicit Error(Mistake mistake) { mistakes.push_back(std::move(mistake)); }
-  /// A sentence without a place.
+  /// Makes an error of a sentence without a place.
   explicit Error(std::string sentence) { mistakes.push_back({{}, {}, {}, std::move(sentence)}); }
 
   bool empty() const { return mistakes.empty(); }
@@ -34,7 +34,8 @@ struct Error {
       mistakes.push_back(std::move(mistake));
     }
   }
-  /// One line per mistake, no trailing newline; of a flood the first lines and how many more.
+  /// Returns one line per mistake, no trailing newline; of a flood the first lines and how many
+  /// more.
   std::string to_string() const;
 };
 

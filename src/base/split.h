@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-/// Parts of a text between separators; one more than there are separators, so that of an empty text
-/// there is one. The text must outlive them.
+/// Returns the parts of a text between separators; one more than there are separators, so that of
+/// an empty text there is one. The text must outlive them.
 inline std::vector<std::string_view> split_at(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -20,7 +20,7 @@ inline std::vector<std::string_view> split_at(std::string_view text, char separa
     text.remove_prefix(end + 1);
   }
 }
-/// A temporary would not.
+/// A temporary would not outlive them.
 std::vector<std::string_view> split_at(std::string&& text, char separator) = delete;
 
 }  // namespace orrery

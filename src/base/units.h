@@ -91,7 +91,7 @@ class Quantity {
     return static_cast<double>(a.value_) / static_cast<double>(b.value_);
   }
 
-  /// Nearest representable value; saturates. NaN counts as overflow.
+  /// Returns the nearest representable value; saturates. NaN counts as overflow.
   static constexpr Quantity from_double(double value) {
     if constexpr (std::is_integral_v<Rep>) {
       if (!(value < 9.2e18)) {
@@ -123,7 +123,7 @@ using Money = Quantity<struct MoneyDimension, double>;                  // dolla
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 
-/// The nearest picosecond.
+/// Returns the nearest picosecond.
 constexpr Time from_seconds(double seconds) {
   return Time::from_double(seconds * kPicosecondsPerSecond);
 }

@@ -27,15 +27,16 @@ struct FitError {
 };
 FitError fit_error(std::span<const double> predicted_over_measured);
 
-/// One value for each of `fitted`. Requires: names of fields.
+/// Returns one value for each of `fitted`. Requires: names of fields.
 std::vector<double> values_of(const compute::KernelCoefficients& kernels,
                               std::span<const Coefficient> fitted);
-/// `kernels` with those values; all other members stay.
+/// Returns `kernels` with those values; all other members stay.
 compute::KernelCoefficients with_values(compute::KernelCoefficients kernels,
                                         std::span<const Coefficient> fitted,
                                         std::span<const double> values);
 
-/// FNV-1a over the numbers of a shape: what is held out does not depend on the order of rows.
+/// Returns FNV-1a over the numbers of a shape: what is held out does not depend on the order of
+/// rows.
 std::uint64_t shape_hash(std::span<const std::int64_t> numbers);
 
 /// Where there are at least so many shapes, a quarter of them, chosen by the hash, is held out.

@@ -66,11 +66,11 @@ struct GemmFit {
 GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,
                  const compute::Device& device, bool cast = false);
 
-/// Predicted times against measured ones, with the device as it is.
+/// Returns the predicted times against measured ones, with the device as it is.
 FitError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
                     const compute::Device& device, const GemmCast& cast = {});
 
-/// A GEMM of a format, for kernel_time.
+/// Returns a GEMM of a format, for kernel_time.
 graph::Operator gemm_operator(const std::string& format, const graph::GemmShape& shape);
 
 /// Fits every format of the table to the machine's device. The fit of bf16 (else fp16, else fp32)

@@ -14,8 +14,8 @@ inline constexpr double kShortestMicroseconds = 1e-6;  // a picosecond, the unit
 inline constexpr double kLongestMicroseconds = 1e9;
 inline constexpr const char* kMicrosecondsExpected = "a time in microseconds, 1e-6 to 1e9";
 
-/// A mistake of `source` for every measurement in which the links of its group, half as fast again
-/// as the machine states (in-switch reduction moves less), cannot move the bytes:
+/// Returns a mistake of `source` for every measurement in which the links of its group, half as
+/// fast again as the machine states (in-switch reduction moves less), cannot move the bytes:
 ///
 ///   time < size * bus factor / (1.5 * bandwidth of all links of a member)
 Error impossible_times(const std::vector<CollectiveMeasurement>& measurements,

@@ -47,9 +47,9 @@ struct Minimum {
   double loss = 0;
 };
 
-/// A low point of `loss` in a box: differential evolution (Storn & Price 1997: rand/1/bin) from a
-/// population that contains `start`, then the simplex method of Nelder & Mead 1965 from the best
-/// member, restarted until a restart gains less than a thousandth. Values outside the box are
+/// Returns a low point of `loss` in a box: differential evolution (Storn & Price 1997: rand/1/bin)
+/// from a population that contains `start`, then the simplex method of Nelder & Mead 1965 from the
+/// best member, restarted until a restart gains less than a thousandth. Values outside the box are
 /// clamped to it.
 ///
 /// Needs no derivative; the loss may have steps (tiles, waves). Never worse than `start`. The same

@@ -35,7 +35,7 @@ class Options {
   /// One that may be missing.
   void positional(const std::string& name, std::optional<std::string>& into,
                   const std::string& sentence);
-  /// Any number.
+  /// Declares any number of words.
   void positionals(const std::string& name, std::vector<std::string>& into,
                    const std::string& sentence);
   void flag(const std::string& name, bool& into, const std::string& sentence);
@@ -57,7 +57,7 @@ class Options {
               const std::string& sentence);
   /// `other` means the option `name`, which was declared before; giving both is a mistake.
   void alias(const std::string& other, const std::string& name);
-  /// Text after the options; examples first of all.
+  /// Sets the text after the options; examples first of all.
   void footer(const std::string& text);
 
  private:
@@ -75,15 +75,15 @@ class Command {
   virtual ~Command() = default;
 
   virtual void declare(Options& options) = 0;
-  /// The words after `--`, as they stand. Most commands have no use for any.
+  /// Takes the words after `--`, as they stand. Most commands have no use for any.
   virtual void take_rest(std::vector<std::string> words, Error& mistakes) {
     if (!words.empty()) {
       mistakes.add(Error("unexpected argument '" + words.front() + "' after --"));
     }
   }
-  /// The text for standard output; mistakes go to standard error with exit status 2. `mistakes` are
-  /// those of the command line itself: when there are any, a command adds what else it can find and
-  /// fails.
+  /// Returns the text for standard output; mistakes go to standard error with exit status 2.
+  /// `mistakes` are those of the command line itself: when there are any, a command adds what else
+  /// it can find and fails.
   virtual Result<std::string> run(Error mistakes) = 0;
   /// Exit status of a run that has a text: not 0 where the text says that there is no answer.
   virtual int status() const { return 0; }
@@ -109,14 +109,14 @@ struct CommandEntry {
   std::unique_ptr<Command> (*make)();
 };
 
-/// "--global-batch" of the field global_batch.
+/// Returns "--global-batch" of the field global_batch.
 inline std::string flag_of(std::string_view field) {
   std::string flag = "--" + std::string(field);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
 }
 
-/// "--tp: found 'two', expected a whole number", also for an empty value.
+/// Returns "--tp: found 'two', expected a whole number", also for an empty value.
 inline Mistake wrong_value(std::string_view flag, const std::string& found,
                            const std::string& expected) {
   return {
@@ -132,7 +132,7 @@ struct GivenFlag {
   bool given;
 };
 
-/// "FLAG: sentence" of every flag that was given, and of no other.
+/// Adds the mistake "FLAG: sentence" for every flag that was given, and of no other.
 inline void refuse_given(const std::vector<GivenFlag>& flags, const std::string& sentence,
                          Error& mistakes) {
   for (const GivenFlag& each : flags) {
@@ -168,7 +168,7 @@ inline Error of_flag(std::string_view flag, const std::string& name, Error error
 /// Tells on the error output, a line each, after `mark` and a colon.
 void tell_notes(const std::vector<std::string>& notes, const char* mark = "note");
 
-/// load(name), for a name that the user gave as `flag`; tells the notes of what has some.
+/// Returns load(name), for a name that the user gave as `flag`; tells the notes of what has some.
 template <class T>
 T load_named(std::string_view flag, const std::string& name,
              Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {

@@ -17,9 +17,9 @@ namespace orrery::cli {
 class EngineFlags {
  public:
   void declare(Options& options);
-  /// `of_files`: mistakes of reading model and engine.
+  /// Reads the model and its engine. `of_files`: mistakes of reading model and engine.
   ServedModel read(const std::optional<std::string>& model, Error& mistakes, Error& of_files) const;
-  /// --devices: all tensor parallel unless the engine says otherwise.
+  /// Places the engine on --devices: all tensor parallel unless the engine says otherwise.
   void place(serving::Engine& engine, Error& mistakes) const;
   /// Refuses flags of several engines: they contradict `reason`.
   void refuse_fleet(const std::string& reason, Error& mistakes) const;

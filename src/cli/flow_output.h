@@ -23,10 +23,10 @@ struct FlowJob {
   network::FlowOptions congestion;
 };
 
-/// One JSON object; seconds, bytes, bytes per second.
+/// Returns one JSON object; seconds, bytes, bytes per second.
 std::string flow_json(const FlowJob& job, const topology::Router& router,
                       const network::FlowRun& run);
-/// Finish of the flows and the busiest links.
+/// Returns the finish of the flows and the busiest links.
 std::string flow_table(const FlowJob& job, const topology::Router& router,
                        const network::FlowRun& run);
 

@@ -13,7 +13,7 @@ namespace orrery::cli {
 /// --html: the report as one page (src/web/page.h), beside what is printed.
 class HtmlFlag {
  public:
-  /// `command`: whose figures the page draws.
+  /// Makes the flag. `command`: whose figures the page draws.
   explicit HtmlFlag(std::string command) : command_(std::move(command)) {}
 
   void declare(Options& options);

@@ -33,7 +33,7 @@ class LayoutFlags {
   std::vector<LayoutCase> read(Error& mistakes) const;
   /// Refuses these flags for a command that goes without given(): they contradict it.
   void refuse(Error& mistakes) const;
-  /// Text of --to.
+  /// Returns the text of --to.
   std::string wanted() const { return to_.value_or(""); }
 
  private:

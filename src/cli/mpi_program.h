@@ -15,8 +15,8 @@
 
 namespace orrery::cli {
 
-/// --mpi: the library of that name, else the first whose mpicxx and launcher are found; null with
-/// a mistake where there is none.
+/// Returns the library that --mpi names, else the first whose mpicxx and launcher are found; null
+/// with a mistake where there is none.
 const mpi_calls::MpiLibrary* find_mpi(const std::optional<std::string>& name, Error& mistakes);
 
 /// An MpiProgram is an emitted program that is compiled and run here.
@@ -34,7 +34,7 @@ class MpiProgram {
   /// exit status other than 0, more time than the limit, each with what it has printed.
   Result<std::string> run(const std::vector<std::string>& flags, Duration limit) const;
 
-  /// The rows of emit/runtime/measure.h, medians of `repeat`.
+  /// Returns the rows of emit/runtime/measure.h, medians of `repeat`.
   Result<CsvTable> measure(std::int64_t repeat, Duration limit) const;
 
  private:

@@ -60,7 +60,7 @@ class FieldFlags {
   }
   bool has(std::string_view name) const { return given_.contains(name); }
   bool given(std::string_view name) const { return given_.find(name)->second.has_value(); }
-  /// "--FIELD: sentence" of every field that was given.
+  /// Adds the mistake "--FIELD: sentence" for every field that was given.
   void refuse(const std::string& sentence, Error& mistakes) const {
     for (const auto& [name, text] : given_) {
       refuse_given({{flag_of(name), text}}, sentence, mistakes);
@@ -91,7 +91,7 @@ class FieldFlags {
   std::map<std::string, std::optional<std::string>, std::less<>> given_;
 };
 
-/// Members of the open object: times in seconds as name_s, sizes as name_bytes, rates as
+/// Writes the members of the open object: times in seconds as name_s, sizes as name_bytes, rates as
 /// name_bytes_per_s; others as they are.
 template <class T>
 void write_fields(report::JsonWriter& json, const T& value) {
@@ -132,7 +132,7 @@ std::string shown_field(const F& field) {
   }
 }
 
-/// A line per field: name, value, meaning.
+/// Returns a line per field: name, value, meaning.
 template <class T>
 std::string fields_text(const T& value) {
   std::string text;
@@ -142,7 +142,7 @@ std::string fields_text(const T& value) {
   return text;
 }
 
-/// A column per field: of the rows of a table; `header`: their names.
+/// Returns a column per field: of the rows of a table; `header`: their names.
 template <class T>
 std::string fields_header() {
   std::string text;

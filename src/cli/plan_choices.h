@@ -11,8 +11,8 @@
 
 namespace orrery::cli {
 
-/// --fix and --only of `orrery plan`, each "field=value", into the task; `fixes` is the flag that
-/// mistakes in `fix` name. Mistakes: unknown fields, bad values, a field that is said twice.
+/// Reads --fix and --only of `orrery plan`, each "field=value", into the task; `fixes` is the flag
+/// that mistakes in `fix` name. Mistakes: unknown fields, bad values, a field that is said twice.
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
                   full::Task& task, Error& mistakes, const std::string& fixes = "--fix");
 
@@ -26,7 +26,7 @@ Bytes read_reserve(const std::optional<std::string>& reserve,
 /// the machine's devices cannot be held to.
 void hold_power(const std::optional<std::string>& power_budget, full::Task& task, Error& mistakes);
 
-/// "--save and --top": those that were given.
+/// Returns "--save and --top": those that were given.
 std::string listed_flags(const std::vector<std::pair<bool, std::string>>& flags);
 
 /// Takes the batch that `orrery simulate` has with the same flags, and says so. With mistakes it

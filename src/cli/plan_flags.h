@@ -19,8 +19,8 @@ namespace orrery::cli {
 /// are named after the flag.
 class PlanFlags {
  public:
-  /// `with_file`: also declares --plan. `alone`: what is not given has its default, and the help
-  /// text says which; otherwise something else decides.
+  /// Declares the flags. `with_file`: also declares --plan. `alone`: what is not given has its
+  /// default, and the help text says which; otherwise something else decides.
   void declare(Options& options, bool with_file, bool alone);
 
   /// The flags that were given, in the order of Plan::fields.
@@ -29,11 +29,11 @@ class PlanFlags {
   /// --plan and flags are mistakes beside `--other`, which wants none.
   void refuse(const std::string& other, Error& mistakes) const;
 
-  /// The text of a field's flag, as if it had not been given.
+  /// Returns the text of a field's flag, as if it had not been given.
   std::optional<std::string> take(std::string_view field);
 
-  /// The file's plan (`name`, which mistakes call `where`; else --plan, else nothing) with the
-  /// flags over it.
+  /// Returns the file's plan (`name`, which mistakes call `where`; else --plan, else nothing) with
+  /// the flags over it.
   plan::PlacedPlan placed_plan(Error& mistakes,
                                const std::optional<std::string>& name = std::nullopt,
                                const std::string& where = "show plan") const;
@@ -43,7 +43,7 @@ class PlanFlags {
   plan::Plan plan(const zoo::Model* model, const machine::Machine* machine, std::int64_t devices,
                   Error& mistakes) const;
 
-  /// `base` with the flags over it.
+  /// Returns `base` with the flags over it.
   plan::Plan over(plan::Plan base, Error& mistakes) const;
 
  private:

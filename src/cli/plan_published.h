@@ -17,7 +17,7 @@ class PublishedFlags {
   bool given() const { return table_.has_value(); }
   /// Adds what does not go without a table.
   void check(Error& mistakes) const;
-  /// The text after the rows. Requires a table.
+  /// Returns the text after the rows. Requires a table.
   Result<std::string> run(const full::Options& options, bool json) const;
 
  private:

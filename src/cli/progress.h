@@ -14,8 +14,8 @@ struct ProgressState {
   std::uint64_t events = 0;  ///< of the simulation, so far
 };
 
-/// "simulating [####    ]  12 %, 3 s, about 25 s left, about 1.9 G events": time and events as if
-/// the rest went like what is done.
+/// Returns "simulating [####    ]  12 %, 3 s, about 25 s left, about 1.9 G events": time and events
+/// as if the rest went like what is done.
 std::string progress_line(const std::string& what, const ProgressState& state);
 
 /// The same in one sentence where there is no terminal, of work that will take a minute or more.

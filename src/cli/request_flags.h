@@ -14,10 +14,10 @@ namespace orrery::cli {
 
 inline constexpr std::int64_t kMostRequests = 20'000'000;
 
-/// 0, also when not given, or a whole number up to kMostRequests.
+/// Returns 0, also when not given, or a whole number up to kMostRequests.
 std::int64_t number_or_none(const char* flag, const std::optional<std::string>& text,
                             Error& mistakes);
-/// A number above 0, at most 1e9.
+/// Returns a number above 0, at most 1e9.
 double positive_number(const char* flag, const std::optional<std::string>& text, double otherwise,
                        Error& mistakes);
 

@@ -10,17 +10,17 @@
 
 namespace orrery::cli {
 
-/// Rows of a store in columns for a terminal.
+/// Returns the rows of a store in columns for a terminal.
 std::string rows_table(const sweep::Rows& rows);
 std::string rows_csv(const sweep::Rows& rows);
-/// {"columns": [...], "rows": [{column: value, ...}, ...]}; null where a row has nothing.
+/// Returns {"columns": [...], "rows": [{column: value, ...}, ...]}; null where a row has nothing.
 std::string rows_json(const sweep::Rows& rows);
 
 /// --plot X,Y and --out FILE.svg: two columns of rows as a chart.
 class RowsPlot {
  public:
   void declare(Options& options);
-  /// --out without --plot, or the other way round.
+  /// Refuses --out without --plot, or the other way round.
   void check(Error& mistakes) const;
   bool given() const { return columns_.has_value(); }
 

@@ -14,7 +14,7 @@
 
 namespace orrery::cli {
 
-/// The parts of a list by commas; none without a text.
+/// Returns the parts of a list by commas; none without a text.
 std::vector<std::string> listed(const std::optional<std::string>& text);
 
 class SearchFlags {
@@ -22,9 +22,9 @@ class SearchFlags {
   void declare(Options& options);
   bool any() const { return search_.has_value(); }
   bool is(const char* what) const { return search_ == what; }
-  /// "" without --slo.
+  /// Returns "" without --slo.
   std::string slo() const { return slo_.value_or(""); }
-  /// --slo and --attainment.
+  /// Returns the limits of --slo and --attainment.
   serving::RateSearch limits(Error& mistakes) const;
   /// Mistakes of flags without a search, or of a search without --slo.
   void check_alone(Error& mistakes) const;
@@ -34,7 +34,7 @@ class SearchFlags {
   // Of --search plan and gpus:
   void read(serving::PlanSearch& search, const std::optional<std::string>& devices,
             Error& mistakes) const;
-  /// The requests of a trace or rate, where they are given or needed.
+  /// Reads the requests of a trace or rate, where they are given or needed.
   void read_load(serving::PlanSearch& search, const RequestFlags& requests, Error& mistakes) const;
   struct Form {
     bool json = false;

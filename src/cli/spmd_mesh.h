@@ -13,11 +13,11 @@
 
 namespace orrery::cli {
 
-/// "8x4": neighbours times groups of them.
+/// Reads "8x4": neighbours times groups of them.
 Result<spmd::Mesh> parse_mesh(const std::string& text);
 
-/// The fastest program on the mesh, or of a well-known kind on each axis, its cost and its time on
-/// the simulator.
+/// Returns the fastest program on the mesh, or of a well-known kind on each axis, its cost and its
+/// time on the simulator.
 Result<report::MeshRun> solve_spmd_mesh(spmd::OperatorGraph graph, const spmd::Mesh& mesh,
                                         const machine::Machine& machine,
                                         std::optional<spmd::FixedStrategy> fixed);

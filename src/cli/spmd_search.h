@@ -15,10 +15,10 @@ Result<void> solve_spmd(report::SpmdRun& run, const spmd::Prices& prices);
 /// The search believes noisy inputs; everything that is reported is true.
 Result<void> solve_noisy_spmd(report::SpmdRun& run, const spmd::Prices& truth,
                               const std::string& profile_name, const spmd::Noise& noise);
-/// Shares and program together, then everything else at those shares; well-known strategies at
-/// their own.
+/// Searches shares and program together, then everything else at those shares; well-known
+/// strategies at their own.
 Result<void> solve_mixed_spmd(report::SpmdRun& run);
-/// Time against memory.
+/// Adds the frontier of time against memory.
 Result<void> add_spmd_frontier(report::SpmdRun& run, const spmd::Prices& prices);
 
 }  // namespace orrery::cli

@@ -41,7 +41,7 @@ class StepFlags {
   void declare(Options& options);
   /// The same with a --machine that may be repeated: read_each() has a step for each.
   void declare_each(Options& options);
-  /// --topology, of commands that simulate: what they read is laid on it.
+  /// Declares --topology, for commands that simulate: what they read is laid on it.
   void declare_topology(Options& options) { topology_.declare(options); }
   bool given() const {
     return model_ || machine_ || !machines_.empty() || devices_ || topology_.given() ||
@@ -57,7 +57,7 @@ class StepFlags {
   StepInput read(Error& mistakes) const;
   /// Returns how many machines are named, at least 1.
   std::size_t machines() const { return machines_.empty() ? 1 : machines_.size(); }
-  /// A step for each of them.
+  /// Returns a step for each of them.
   std::vector<StepInput> read_each(Error& mistakes) const;
   /// Reads the machine without a model, which is a mistake beside `other`.
   StepInput read_machine(const std::string& other, Error& mistakes) const;
@@ -73,18 +73,18 @@ class StepFlags {
   std::vector<std::string> machines_;  ///< of declare_each()
   std::optional<std::string> devices_;
   PowerCapFlag cap_;
-  /// The machine cut to --slice, whose devices are those of the step unless --devices are given.
+  /// Cuts the machine to --slice, whose devices are those of the step unless --devices are given.
   void cut(StepInput& step, Error& mistakes) const;
 
   std::optional<std::string> slice_;
   TopologyFlag topology_;
 };
 
-/// The whole number of `flag` within [least, most]; `fallback` when not given or a mistake.
+/// Returns the whole number of `flag` within [least, most]; `fallback` when not given or a mistake.
 std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,
                           std::int64_t fallback, std::int64_t most, Error& mistakes);
 
-/// --threads, at most 1024; `fallback` when not given or a mistake.
+/// Returns --threads, at most 1024; `fallback` when not given or a mistake.
 int thread_count(const std::optional<std::string>& text, std::int64_t fallback, Error& mistakes);
 
 }  // namespace orrery::cli

@@ -19,8 +19,8 @@ class StrategyFlags {
   bool given() const { return graph_.has_value(); }
   /// Flags that mean nothing without --graph.
   void check(Error& mistakes) const;
-  /// The program of a file as a workload for `devices` of the machine (0: as the graph says).
-  /// Requires given().
+  /// Returns the program of a file as a workload for `devices` of the machine (0: as the graph
+  /// says). Requires given().
   Result<graph::Workload> read(const std::string& file, const machine::Machine& machine,
                                std::int64_t devices) const;
 

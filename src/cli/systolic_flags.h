@@ -23,19 +23,19 @@ class SystolicFlags {
   bool has_device() const { return device_.has_value(); }
   bool has_files() const { return configuration_.has_value(); }
 
-  /// A machine of the one device that --device describes.
+  /// Returns a machine of the one device that --device describes.
   machine::Machine machine(Error& mistakes) const;
   /// Checks what the flags say of a kernel; mistakes where the device has no arrays. Once, before
   /// figures.
   void check(bool systolic, Error& mistakes);
-  /// The product on the arrays, with the flags' sparsity and compatibility.
+  /// Returns the product on the arrays, with the flags' sparsity and compatibility.
   compute::SystolicKernel kernel(const graph::Operator& op, const compute::Device& device) const;
 
   /// Returns the time of the cycles of kernel(), with the launch.
   static Time time_of(const graph::Operator& op, const compute::SystolicCost& cost,
                       const compute::Device& device);
 
-  /// The layers of --scale-sim.
+  /// Returns what the layers of --scale-sim take.
   Result<std::string> layers(bool json, Error mistakes);
 
  private:
@@ -49,7 +49,7 @@ class SystolicFlags {
   scalesim::Compatibility compat_ = scalesim::Compatibility::none;
 };
 
-/// The JSON fields of a product on arrays.
+/// Writes the JSON fields of a product on arrays.
 void write_systolic(report::JsonWriter& json, const compute::SystolicCost& cost,
                     std::optional<Energy> energy);
 

@@ -107,23 +107,26 @@ struct AlgorithmRow {
   double efficiency(Kind kind) const { return kind == Kind::all_reduce ? sum_efficiency : 1; }
 };
 
-/// All of them: those that the code names in the order of the enumeration, then others by name.
+/// Returns all of them: those that the code names in the order of the enumeration, then others by
+/// name.
 const std::vector<AlgorithmRow>& algorithms();
 
 inline const AlgorithmRow& row_of(CollectiveAlgorithm algorithm) {
   return algorithms()[static_cast<std::size_t>(algorithm)];
 }
 
-/// The rows of the files, unordered. CMake writes it, of a test with toys too (src/CMakeLists.txt).
+/// Returns the rows of the files, unordered. CMake writes it, of a test with toys too
+/// (src/CMakeLists.txt).
 std::vector<AlgorithmRow> algorithm_files();
 
 // What several rows share.
 
-/// The load of an exchange among all members of a line, (g+1)(c-1-g) messages each way.
+/// Returns the load of an exchange among all members of a line, (g+1)(c-1-g) messages each way.
 Gap exchange_gap(graph::CollectiveKind kind, std::int64_t members, std::int64_t gap);
 
-/// A serving engine's choice: its kernels where they are faster than the library, which it calls
-/// in the same way: what launching costs its kernels (buffer_copy, at_least) the library pays too.
+/// Prices a serving engine's choice: its kernels where they are faster than the library, which it
+/// calls in the same way: what launching costs its kernels (buffer_copy, at_least) the library pays
+/// too.
 PricedPhase price_custom(const PhaseRequest& request, const AlgorithmRow& row);
 
 /// Reasons of left_out: of trees, and sums in switches over several dimensions; of kernels that a

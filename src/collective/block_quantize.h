@@ -27,7 +27,7 @@
 
 namespace orrery::collective {
 
-/// The size of `elements` in integers of `bits`, with their scales.
+/// Returns the size of `elements` in integers of `bits`, with their scales.
 Bytes quantized_bytes(std::int64_t elements, int bits, std::int64_t block);
 
 struct QuantizedBlocks {

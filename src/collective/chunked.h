@@ -28,10 +28,10 @@ inline bool reorders(graph::CollectiveKind kind) {
          kind == graph::CollectiveKind::reduce_scatter || kind == graph::CollectiveKind::all_gather;
 }
 
-/// Order and predicted flow of the chunks, as many as asked for or_fewer, in the queue with which
-/// they end first (natural: fifo); dimension i of its phases
-/// is extents[i]. The time of a phase is that of plan_collective with `auto` in its dimension
-/// alone: busy = serialisation, so latencies of one chunk hide behind the bytes of others.
+/// Returns the order and predicted flow of the chunks, as many as asked for or_fewer, in the queue
+/// with which they end first (natural: fifo); dimension i of its phases is extents[i]. The time of
+/// a phase is that of plan_collective with `auto` in its dimension alone: busy = serialisation, so
+/// latencies of one chunk hide behind the bytes of others.
 ChunkSchedule chunk_schedule(graph::CollectiveKind kind, Bytes size,
                              const std::vector<Extent>& extents, const ChunkOptions& options,
                              const machine::Machine& machine);

@@ -127,7 +127,7 @@ constexpr bool exchanges(graph::CollectiveKind kind) {
 /// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
 inline constexpr double kTreeEfficiency = 0.92;
 
-/// The protocols among which a phase chooses: those of the algorithm, where it has its own;
+/// Returns the protocols among which a phase chooses: those of the algorithm, where it has its own;
 /// exchange for messages from rank to rank (all_to_all, send_recv), where there are any; else
 /// protocols.
 const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
@@ -143,10 +143,10 @@ bool performs(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
 std::string possible_algorithms(graph::CollectiveKind kind, const std::vector<Extent>& extents,
                                 const machine::Machine& machine);
 
-/// Sum over phases of latency + serialisation: the time on idle links.
+/// Returns the sum over phases of latency + serialisation: the time on idle links.
 Time total_time(const std::vector<CollectivePhase>& phases);
 
-/// total_time(plan_collective(...)) without the vectors, for estimates in a hot loop.
+/// Returns total_time(plan_collective(...)) without the vectors, for estimates in a hot loop.
 Time collective_time(graph::CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,
                      CollectiveAlgorithm algorithm, const machine::Machine& machine);
 

@@ -55,7 +55,7 @@ std::int64_t peers_at_once(graph::CollectiveKind kind, const AlgorithmRow& row,
 /// Returns whether that changes what a port reaches in any of the dimensions.
 bool peers_count(std::span<const Extent> extents, const machine::Machine& machine);
 
-/// Members of the group.
+/// Returns the number of members of the group.
 std::int64_t members_of(std::span<const Extent> extents);
 
 }  // namespace orrery::collective

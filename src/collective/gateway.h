@@ -59,7 +59,7 @@ struct GatewayEnd {
 Time gateway_all_reduce(GatewayAlgorithm algorithm, Bytes size, std::span<const GatewayEnd> ends);
 GatewayAlgorithm fastest_all_reduce(Bytes size, std::span<const GatewayEnd> ends);
 
-/// The fastest; of equal ones the first of the table.
+/// Returns the fastest; of equal ones the first of the table.
 GatewayAlgorithm fastest_all_reduce(Bytes size, const Gateways& home);
 
 }  // namespace orrery::collective

@@ -22,8 +22,9 @@ class MessageList {
   };
 
   explicit MessageList(const MessageSchedule& schedule);
-  /// rings(kind, orders) (ring_orders.h) without that schedule, of five times the memory, and of
-  /// its rounds, which are alike, the first two. Requires all_reduce, reduce_scatter or all_gather.
+  /// Returns rings(kind, orders) (ring_orders.h) without that schedule, of five times the memory,
+  /// and of its rounds, which are alike, the first two. Requires all_reduce, reduce_scatter or
+  /// all_gather.
   static MessageList of_rings(graph::CollectiveKind kind,
                               const std::vector<std::vector<int>>& orders);
 
@@ -70,7 +71,7 @@ class MessageList {
   MessageList() = default;
   void link(const MessageSchedule& schedule);
   void put_in_order(const MessageSchedule& schedule);
-  /// Round after round all pairs in their order, once each.
+  /// Returns whether every round has all pairs in their order, once each.
   bool repeats_pairs() const;
 
   std::vector<Pair> pairs_;

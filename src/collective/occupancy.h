@@ -40,7 +40,7 @@ class Occupancy {
   topology::Route message(std::int64_t source, std::int64_t destination) const;
 
  private:
-  /// Devices of the link's block per simulated one.
+  /// Returns the number of devices of the link's block per simulated one.
   double alike(topology::LinkId link) const;
   /// The link that stands for it.
   topology::LinkId representative(topology::LinkId link) const;

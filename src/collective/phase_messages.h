@@ -35,8 +35,8 @@ inline constexpr std::int64_t kMostMessages = 4'000'000;
 Result<void> check_messages(const std::vector<CollectivePhase>& phases,
                             const machine::Machine& machine, double sent = 1);
 
-/// plan_collective; in place of a choice (automatic, custom) that has no messages the ring, or for
-/// messages from rank to rank the direct exchange.
+/// Plans as plan_collective does; in place of a choice (automatic, custom) that has no messages the
+/// ring, or for messages from rank to rank the direct exchange.
 std::vector<CollectivePhase> plan_messages(graph::CollectiveKind kind, Bytes size,
                                            const std::vector<Extent>& extents,
                                            CollectiveAlgorithm algorithm,

@@ -63,14 +63,14 @@ PricedPhase price_counts(const PhaseRequest& request, const AlgorithmRow& row,
 void add_launching(const PhaseRequest& request, const topology::Protocol& protocol,
                    PricedPhase& priced);
 
-/// The same of any algorithm, launched as its row says.
+/// Returns the same of any algorithm, launched as its row says.
 PricedPhase price_algorithm(const PhaseRequest& request, CollectiveAlgorithm algorithm);
 
-/// The same, of `automatic` when the algorithm is that or does not do the request.
+/// Returns the same, of `automatic` when the algorithm is that or does not do the request.
 PricedPhase price_phase(const PhaseRequest& request, CollectiveAlgorithm algorithm);
 
-/// The busiest link of a phase: its own, a node's, or a port that several dimensions share. Of a
-/// shift (send_recv) every member sends over one dimension only.
+/// Returns the busiest link of a phase: its own, a node's, or a port that several dimensions share.
+/// Of a shift (send_recv) every member sends over one dimension only.
 double busiest_link(graph::CollectiveKind kind, std::span<const LinkSeconds> busy,
                     std::span<const Extent> extents, const machine::Machine& machine);
 

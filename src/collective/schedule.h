@@ -68,10 +68,10 @@ constexpr bool gathers(graph::CollectiveKind kind) {
   return kind == graph::CollectiveKind::all_reduce || kind == graph::CollectiveKind::all_gather;
 }
 
-/// Members of all dimensions together.
+/// Returns the number of members of all dimensions together.
 int ranks_of(std::span<const int> counts);
 
-/// The schedule, or nothing when the algorithm does not do this kind or number of ranks (as
+/// Returns the schedule, or nothing when the algorithm does not do this kind or number of ranks (as
 /// count_steps), or has no blocks. `chunks`: into how many chunks a pipelined algorithm
 /// (double_binary_tree, ring broadcast) cuts each tree's part; others ignore it. Requires ranks >=
 /// 2, chunks >= 1.
@@ -88,8 +88,8 @@ MessageSchedule exchange_schedule(std::span<const int> counts, bool stepwise);
 /// the odd nodes. The depth is ceil(log2 count).
 std::vector<int> in_order_tree(int count);
 
-/// The second tree: the first mirrored (even count) or shifted by one (odd), so that no node has
-/// children in both (Sanders, Speck, Traff 2009; the construction is that of NCCL 2.4).
+/// Returns the second tree: the first mirrored (even count) or shifted by one (odd), so that no
+/// node has children in both (Sanders, Speck, Traff 2009; the construction is that of NCCL 2.4).
 std::vector<int> second_tree(int count);
 
 }  // namespace orrery::collective

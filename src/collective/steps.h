@@ -64,12 +64,13 @@ std::optional<StepCount> count_steps(graph::CollectiveKind kind, CollectiveAlgor
 constexpr double passes_of(graph::CollectiveKind kind) {
   return kind == graph::CollectiveKind::all_reduce ? 2 : 1;
 }
-/// Messages times links that they pass when a line of n members, all on one side of each cut, talks
-/// to the members on the other side: the middle link separates floor(n/2) from ceil(n/2).
+/// Returns messages times links that they pass when a line of n members, all on one side of each
+/// cut, talks to the members on the other side: the middle link separates floor(n/2) from
+/// ceil(n/2).
 double across_the_middle(std::int64_t n);
 /// Load when every member sends S/p to every other on the shortest route, all at once.
 double exchange_load(std::int64_t members, const Fabric& fabric);
-/// ceil(log2 n).
+/// Returns ceil(log2 n).
 int ceil_log2(std::int64_t n);
 
 }  // namespace orrery::collective

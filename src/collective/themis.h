@@ -44,7 +44,7 @@ struct ChunkedCollective {
   std::vector<Bytes> sizes;           ///< of each chunk, in place of size and chunks; empty: equal
 };
 
-/// The phases of a chunk of `size` bytes that meets the dimensions in `order`:
+/// Returns the phases of a chunk of `size` bytes that meets the dimensions in `order`:
 ///
 ///   all_reduce      reduce_scatter in all but the last, all_reduce in the last, all_gather back
 ///   reduce_scatter  in that order; the buffer shrinks by the members

@@ -20,11 +20,11 @@ namespace orrery::collective {
 ///   P(x)   of c groups drawn from G, x are among the g of the place (hypergeometric)
 double places_reached(double places, const graph::TokenRoute& route);
 
-/// An all_to_all of tokens (Node::route): as many
-/// copies of one cross between nodes as nodes have one of its experts, and inside the nodes as many
-/// move as ranks have one. `extents`: the innermost is the node; `plan`: plan_collective, or
-/// plan_messages. Source: DeepSeek-AI 2024 (node-limited routing) and DeepEP's is_token_in_rank, by
-/// which a rank gets a token once; the expectation is derived.
+/// Plans an all_to_all of tokens (Node::route): as many copies of one cross between nodes as nodes
+/// have one of its experts, and inside the nodes as many move as ranks have one. `extents`: the
+/// innermost is the node; `plan`: plan_collective, or plan_messages. Source: DeepSeek-AI 2024
+/// (node-limited routing) and DeepEP's is_token_in_rank, by which a rank gets a token once; the
+/// expectation is derived.
 std::vector<CollectivePhase> plan_token_exchange(decltype(plan_collective)& plan, Bytes size,
                                                  const graph::TokenRoute& route,
                                                  const std::vector<Extent>& extents,

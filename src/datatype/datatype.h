@@ -59,12 +59,14 @@ inline constexpr std::int64_t kMostBlocks = 4096;
 
 enum class ArrayOrder : std::uint8_t { c, fortran };
 
-/// The constructors of MPI with displacements and strides in bytes. Require counts and lengths of 0
-/// or more and products within 63 bits. Types without bytes have bounds of zero, as in MPI.
+/// Build types as the constructors of MPI do, with displacements and strides in bytes. They require
+/// counts and lengths of 0 or more and products within 63 bits. Types without bytes have bounds of
+/// zero, as in MPI.
 Datatype named(std::int64_t bytes, std::int64_t extent);
 Datatype contiguous(std::int64_t count, const Datatype& old);
 Datatype hvector(std::int64_t count, std::int64_t length, std::int64_t stride, const Datatype& old);
-/// Subarray dimensions in the order of the array; requires equal lengths of the three.
+/// Returns a subarray whose dimensions stand in the order of the array; requires equal lengths of
+/// the three.
 Datatype subarray(std::span<const int> sizes, std::span<const int> subsizes,
                   std::span<const int> starts, ArrayOrder order, const Datatype& old);
 Datatype resized(Bounds bounds, Datatype old);

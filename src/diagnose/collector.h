@@ -23,7 +23,7 @@ struct Moment {
   }
 };
 
-/// Decimal seconds, exactly: "1724779239.936775119", "12.5", "3e-6".
+/// Reads decimal seconds, exactly: "1724779239.936775119", "12.5", "3e-6".
 std::optional<Moment> parse_moment(std::string_view seconds);
 
 /// Collects what files say. Times become relative to the first when all is known.

@@ -19,12 +19,12 @@ using Calls = std::vector<const Operation*>;
 /// Holds the calls of collectives by communicator and sequence number.
 using Collectives = std::map<std::pair<std::size_t, std::int64_t>, Calls>;
 
-/// mismatch, wrong_order, missing_rank, communication_hang.
+/// Finds mismatch, wrong_order, missing_rank, communication_hang.
 void find_hangs(const Telemetry& telemetry, const Collectives& collectives, const Options& options,
                 Diagnosis& diagnosis);
-/// slow_rank, slow_sender, slow_receiver, slow_link.
+/// Finds slow_rank, slow_sender, slow_receiver, slow_link.
 void find_slow_messages(const Telemetry& telemetry, const Options& options, Diagnosis& diagnosis);
-/// straggler.
+/// Finds straggler.
 void find_stragglers(const Telemetry& telemetry, const Collectives& collectives,
                      Diagnosis& diagnosis);
 
@@ -39,7 +39,7 @@ double median(std::vector<T> values) {
              : (upper + static_cast<double>(*std::max_element(values.begin(), middle))) / 2;
 }
 
-/// "rank 3", "ranks 0, 1, 2 and 13 more".
+/// Returns "rank 3", "ranks 0, 1, 2 and 13 more".
 std::string ranks_text(const std::vector<std::int64_t>& ranks);
 
 }  // namespace orrery::diagnose

@@ -62,7 +62,7 @@ struct Telemetry {
   bool after_timeout = false;
   std::map<std::string, std::int64_t> skipped;  ///< entries that no reader understands, by kind
 
-  /// All ranks of communicators, operations and messages, ascending.
+  /// Returns all ranks of communicators, operations and messages, ascending.
   std::vector<std::int64_t> ranks() const;
 };
 
@@ -85,7 +85,7 @@ struct Telemetry {
 /// before they begin, computing that is negative; ranks outside their communicator; the same
 /// operation of a rank twice, unless the first was open and the second says its end.
 Result<Telemetry> load_telemetry(const std::vector<std::string>& files);
-/// The same of one file's text.
+/// Parses the same of one file's text.
 Result<Telemetry> parse_telemetry(const std::string& text, const std::string& file);
 
 }  // namespace orrery::diagnose

@@ -31,9 +31,9 @@ class BucketQueue {
   BucketQueue& operator=(const BucketQueue&) = delete;
 
   bool empty() const { return bucket_is_over() && instants_.empty(); }
-  /// Time of the last event popped.
+  /// Returns the time of the last event popped.
   Time now() const { return now_; }
-  /// Events popped so far.
+  /// Returns the number of events popped so far.
   std::uint64_t popped() const { return popped_ + next_; }
 
   /// Returns whether nothing more happens at now(). Events may still be pushed for it.
@@ -68,7 +68,7 @@ class BucketQueue {
 
   /// Returns whether the next pop() goes on to other events than those that begin_instant() gave.
   bool bucket_is_over() const { return next_ == current_->size(); }
-  /// The event of the next pop(). Requires !bucket_is_over().
+  /// Returns the event of the next pop(). Requires !bucket_is_over().
   Event& next() { return (*current_)[next_]; }
   /// Moves the clock to the earliest events and gives those of that instant that are there so far:
   /// they may be put in another order. Requires bucket_is_over() and !empty().
@@ -126,7 +126,7 @@ class BucketQueue {
     std::push_heap(instants_.begin(), instants_.end());
   }
 
-  /// The events of another bucket of the same instant.
+  /// Takes the events of another bucket of the same instant.
   void take_over(Bucket& from) {
     current_->append(from);
     if (Recent& recent = recent_[entry_of(now_)]; recent.bucket == &from) {

@@ -41,7 +41,7 @@ class CalendarQueue {
   }
 
   bool empty() const { return size_ == 0; }
-  /// Time of the last event popped.
+  /// Returns the time of the last event popped.
   Time now() const { return now_; }
 
   /// Requires when >= now().
@@ -177,7 +177,7 @@ class CalendarQueue {
     used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
   }
 
-  /// INT64_MAX: no slot has any.
+  /// Returns the next slot that is used; INT64_MAX: no slot has any.
   std::int64_t next_used() const {
     const auto begin = static_cast<std::size_t>(slot_ + 1) % kSlots;
     for (std::size_t ahead = 0; ahead <= kSlots;) {

@@ -30,7 +30,7 @@ class EventQueue {
 
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
-  /// Time of the last event popped.
+  /// Returns the time of the last event popped.
   Time now() const { return now_; }
 
   /// Returns whether nothing more happens at now(). Events may still be pushed for it.
@@ -42,7 +42,7 @@ class EventQueue {
     return heap_.front().when;
   }
 
-  /// Pending events, in no order.
+  /// Returns the pending events, in no order.
   const std::vector<Event>& pending() const { return heap_; }
   /// Moves the clock and every pending event on.
   void shift(Time by) {

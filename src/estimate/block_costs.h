@@ -31,7 +31,7 @@ class BlockCosts {
   /// The least that any cut of the model into so many chunks takes: all of its passes, nothing
   /// recomputed. Of the chain a lower bound, the rest exact.
   PassCost all_passes(std::int64_t layers, std::int64_t chunks) const;
-  /// The weight gradients of schedules that split the backward; else nothing.
+  /// Returns the weight gradients of schedules that split the backward; else nothing.
   PassCost weights(const plan::ModelPart& part) const;
 
  private:

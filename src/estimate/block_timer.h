@@ -25,7 +25,7 @@
 
 namespace orrery::estimate {
 
-/// An index of a container from a number or an enumerator.
+/// Returns an index of a container from a number or an enumerator.
 constexpr std::size_t index_of(auto value) {
   return static_cast<std::size_t>(value);
 }

@@ -67,9 +67,9 @@ class CostTables {
     });
   }
   Result<Site> site(const plan::Plan& plan) { return sites_.of(plan); }
-  /// Sites::fitted, of plans that nothing has checked.
+  /// Returns Sites::fitted, of plans that nothing has checked.
   Result<const machine::Machine*> fitted(const plan::Plan& plan) { return sites_.fitted(plan); }
-  /// Null: none that check() accepts.
+  /// Returns the plan's parts; null where check() accepts none.
   const StageParts* parts_of(const plan::Plan& plan);
   footprint::MemoryTables& memory() { return memory_; }
   /// Returns what blocks hold, for who asks of their parameters alone, which neither a microbatch
@@ -118,7 +118,8 @@ class CostTables {
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site, Sharing sharing);
   Time mean_step(const plan::Plan& plan, const Site& site, const PassCost& all);
-  /// The whole model's states, as if one stage had all of them: no piece is faster for its part.
+  /// Returns the whole model's states, as if one stage had all of them: no piece is faster for its
+  /// part.
   const StageState& whole_state(const plan::Plan& plan, const Site& site);
   Placement& placement_of(const plan::Plan& plan, const Site& site);
   const std::vector<LonePasses>* lone_of(const plan::Plan& plan);

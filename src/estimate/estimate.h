@@ -40,14 +40,14 @@ class Estimator {
   /// the machine cannot have, steps beyond the range of Time.
   Result<Interval> interval(const plan::Plan& plan);
 
-  /// Interval::least alone. Mistakes: the same.
+  /// Returns Interval::least alone. Mistakes: the same.
   Result<Time> lower_bound(const plan::Plan& plan);
 
-  /// The fewest local_steps whose compute hides the all-reduce of co2 (round_interval.h); 1 of
-  /// plans without rounds. Mistakes: the same.
+  /// Returns the fewest local_steps whose compute hides the all-reduce of co2 (round_interval.h); 1
+  /// of plans without rounds. Mistakes: the same.
   Result<std::int64_t> hiding_local_steps(const plan::Plan& plan);
 
-  /// footprint::fullest(). Mistakes: the same.
+  /// Returns footprint::fullest(). Mistakes: the same.
   Result<footprint::Fullest> memory(const plan::Plan& plan);
 
  private:

@@ -48,15 +48,16 @@ class Placement {
   const graph::Workload& tables() const { return tables_; }
 
   Communicator& communicator(graph::GroupIndex group);
-  /// The ports of a phase of one group alone; or of all groups of a stage at once, `meanwhile`: for
-  /// how much of the time those of other stages move as well.
+  /// Returns the ports of a phase of one group alone; or of all groups of a stage at once,
+  /// `meanwhile`: for how much of the time those of other stages move as well.
   const Communicator::Known& loads(Communicator& communicator,
                                    const collective::CollectivePhase& phase,
                                    std::optional<double> meanwhile);
   std::uint32_t port(const machine::CopyPort& port, graph::CopyDirection direction) const;
 
-  /// Number of the way of a stage's messages, of all its ranks at once; between mirrored stages,
-  /// which exchange at the end of the step, of all stages. Equal ways have one number.
+  /// Returns the number of the way of a stage's messages, of all its ranks at once; between
+  /// mirrored stages, which exchange at the end of the step, of all stages. Equal ways have one
+  /// number.
   int way(plan::Channel channel, std::int64_t stage);
   const MessageWay& way(int number) const { return ways_[static_cast<std::size_t>(number)]; }
 
@@ -82,7 +83,7 @@ class Placements {
  public:
   static constexpr std::size_t kMost = 256;
 
-  /// Valid until the next call. The machine must outlive it.
+  /// Returns the placement of a layout, valid until the next call. The machine must outlive it.
   Placement& of(plan::RankLayout layout, const machine::Machine& machine);
 
  private:

@@ -48,31 +48,32 @@ class QuickBound {
   QuickBound(QuickBound&&) noexcept;
   QuickBound& operator=(QuickBound&&) noexcept;
 
-  /// The bound of a plan that check() and check_machine() accept. Mistakes: devices that the
-  /// machine cannot have.
+  /// Returns the bound of a plan that check() and check_machine() accept. Mistakes: devices that
+  /// the machine cannot have.
   Result<Time> least_time(const plan::Plan& plan);
 
   /// The step as if every stage did the mean of all (CostTables::mean_step): never above the
   /// simulated time of any plan that differs in stage_layers or in what is kept of activations.
   Result<Time> mean_step(const plan::Plan& plan);
 
-  /// The same by kernels, parameters and their states alone: of any plan that also differs in
-  /// schedule, chunks and what hides exchanges.
+  /// Returns the same by kernels, parameters and their states alone: of any plan that also differs
+  /// in schedule, chunks and what hides exchanges.
   Result<Time> least_kernels(const plan::Plan& plan);
 
-  /// Bytes of parameters, gradients and optimizer states, mean over the stages, which schedule,
-  /// chunks and the split of the layers do not change: what the fullest device holds at the least.
+  /// Returns the bytes of parameters, gradients and optimizer states, mean over the stages, which
+  /// schedule, chunks and the split of the layers do not change: what the fullest device holds at
+  /// the least.
   Result<Bytes> least_states(const plan::Plan& plan);
 
-  /// Time that a device's kernels take at the least in a step, mean over the stages; without the
-  /// optimizer's. As least_time().
+  /// Returns the time that a device's kernels take at the least in a step, mean over the stages;
+  /// without the optimizer's. As least_time().
   Result<Time> least_busy(const plan::Plan& plan);
 
-  /// Energy above idle power that a device's kernels draw at the least in a step, mean over the
-  /// stages, where the device has a power model. As least_time().
+  /// Returns the energy above idle power that a device's kernels draw at the least in a step, mean
+  /// over the stages, where the device has a power model. As least_time().
   Result<Energy> least_energy(const plan::Plan& plan);
 
-  /// MemoryTables::least(), of the same plans.
+  /// Returns MemoryTables::least(), of the same plans.
   Result<Bytes> least_memory(const plan::Plan& plan);
 
  private:

@@ -18,14 +18,15 @@
 
 namespace orrery::estimate {
 
-/// `least`: of one step. As it is where the plan has no rounds.
+/// Returns the least mean time of a round's steps. `least`: one step's; it stays as it is where the
+/// plan has no rounds.
 Time least_mean(const plan::Plan& plan, const PlanCosts& costs, Time least);
 
-/// The same of composed_interval().
+/// Returns the same of composed_interval().
 Interval mean_interval(const plan::Plan& plan, const PlanCosts& costs, Interval step);
 
-/// The fewest steps of a round whose compute hides the all-reduce of co2, going by value; 1 where
-/// the plan has no rounds.
+/// Returns the fewest steps of a round whose compute hides the all-reduce of co2, going by value; 1
+/// where the plan has no rounds.
 std::int64_t hiding_steps(const plan::Plan& plan, const PlanCosts& costs, const Interval& step);
 
 }  // namespace orrery::estimate

@@ -20,7 +20,8 @@
 
 namespace orrery::estimate {
 
-/// Rings, tori and meshes: one device's transfers cross the links of others.
+/// Returns whether the dimension is a ring, torus or mesh: one device's transfers cross the links
+/// of others.
 bool is_line(const topology::NetworkDimension& dimension);
 /// Returns whether different devices use the same links of it.
 bool is_shared(const topology::NetworkDimension& dimension);
@@ -70,7 +71,7 @@ class SharedLinks {
     bool crosses = false;  ///< found out: links of a stage carry other stages' too
   };
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase, Crowd& crowd);
-  /// The port of a switch: class_of up or down.
+  /// Returns the port of a switch: class_of up or down.
   std::uint32_t port(int dimension, bool up) const;
   MessageWay slowest(std::vector<Pair> messages);
 
@@ -89,7 +90,7 @@ class SharedLinks {
              const topology::LinkUse& use) const;
   void put(const std::vector<topology::LinkUse>& uses, double OnLink::*whose);
   void clear();
-  /// Load of a message alone.
+  /// Returns the load of a message alone.
   std::vector<PortLoad> ports_of(const topology::Route& route) const;
 
   topology::LinkMap links_;

@@ -36,8 +36,8 @@ class Sites {
   Sites(zoo::Model model, machine::Machine machine)
       : model_(std::move(model)), machine_(std::move(machine)) {}
 
-  /// The machine as a checked plan sees it. Valid as long as this. Mistakes: devices that the
-  /// machine cannot have.
+  /// Returns the machine as a checked plan sees it. Valid as long as this. Mistakes: devices that
+  /// the machine cannot have.
   Result<Site> of(const plan::Plan& plan) {
     const auto clocks = clocks_of(plan);
     if (!clocks) {
@@ -61,7 +61,8 @@ class Sites {
     return Site{&own.whole, &site.prices, &own.parts, &own.part_prices};
   }
 
-  /// The machine with the plan's devices and the clocks of the usual mix of kernels. As of().
+  /// Returns the machine with the plan's devices and the clocks of the usual mix of kernels. As
+  /// of().
   Result<const machine::Machine*> fitted(const plan::Plan& plan) {
     const std::pair<std::string, std::int64_t> size{plan.parts, plan.devices()};
     auto found = usual_.find(size);
@@ -98,8 +99,8 @@ class Sites {
 
   static constexpr std::size_t kMostPlans = 65'536;
 
-  /// The clocks of the step of a checked plan, found once for all that have its blocks. Valid until
-  /// the next question.
+  /// Returns the clocks of the step of a checked plan, found once for all that have its blocks.
+  /// Valid until the next question.
   Result<const StepClocks*> clocks_of(const plan::Plan& plan) {
     plan::Plan key = parallel::block_key(plan);
     key.order.clear();  // kernels do not know where they run

@@ -54,12 +54,13 @@ struct StagePasses {
   std::array<CopyUse, 2> copies{};  ///< out, in; load 0: beside the network
 
   Bytes kept() const;
-  /// Mean slowdown of the kernels beside collectives.
+  /// Returns the mean slowdown of the kernels beside collectives.
   double slowdown() const;
   /// Returns what kernels lose beside a lane that is busy for so long: first the time that they do
   /// not run at all within `path`, then those that lose least.
   Time lost_beside(Time lane, Time path, std::int64_t microbatches) const;
-  /// The time of the busiest port over the step. `copied`: activations, one way, of a microbatch.
+  /// Returns the time of the busiest port over the step. `copied`: activations, one way, of a
+  /// microbatch.
   Time on_ports(const StageState& state, Time copied, std::int64_t microbatches) const;
 };
 

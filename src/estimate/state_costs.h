@@ -34,8 +34,8 @@ struct StageState {
   PortTimes once{};        ///< reductions of a step, and gathers ahead of it
   PortTimes always{};      ///< of every microbatch
 
-  /// Gradients over the step: what is added every microbatch and what is once run beside each
-  /// other, on different axes.
+  /// Returns the time of gradients over the step: what is added every microbatch and what is once
+  /// run beside each other, on different axes.
   Time reduction(std::int64_t microbatches) const {
     return std::max(reduced, reduced_always * microbatches);
   }
@@ -59,7 +59,8 @@ std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& p
                                     const footprint::BlockMemories& memories,
                                     const StageParts& parts, const StatePrices& prices);
 
-/// Bytes of parameters, gradients and optimizer states on a device, mean over the stages.
+/// Returns the bytes of parameters, gradients and optimizer states on a device, mean over the
+/// stages.
 Bytes mean_states(const zoo::Model& model, const plan::Plan& plan,
                   const footprint::BlockMemories& memories, const StageParts& parts);
 

@@ -40,7 +40,7 @@ struct Interval {
 /// Requires costs of Sharing::alone. Never above the simulated time.
 Time least_interval(const plan::Plan& plan, const PlanCosts& costs);
 
-/// All but `least`. Requires costs of Sharing::together.
+/// Returns all of the interval but `least`. Requires costs of Sharing::together.
 Interval composed_interval(const plan::Plan& plan, const PlanCosts& costs);
 
 }  // namespace orrery::estimate

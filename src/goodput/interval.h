@@ -42,7 +42,7 @@ struct StopKind {
 /// The mean time between stops of any kind: 1 / sum of the rates.
 Duration mtbf_of(const std::vector<StopKind>& kinds);
 
-/// G(tau), a share of time.
+/// Returns G(tau), a share of time.
 double expected_goodput(const std::vector<StopKind>& kinds, const CheckpointCost& cost,
                         Duration tau);
 
@@ -51,10 +51,11 @@ double expected_goodput(const std::vector<StopKind>& kinds, const CheckpointCost
 /// a cost.
 Duration best_interval(Duration mtbf, const CheckpointCost& cost);
 
-/// sqrt(2 delta M).
+/// Returns sqrt(2 delta M).
 Duration young_interval(Duration mtbf, Duration holds);
 
-/// sqrt(2 delta M) (1 + sqrt(delta / 2M) / 3 + (delta / 2M) / 9) - delta; M where delta >= 2M.
+/// Returns sqrt(2 delta M) (1 + sqrt(delta / 2M) / 3 + (delta / 2M) / 9) - delta; M where delta >=
+/// 2M.
 Duration daly_interval(Duration mtbf, Duration holds);
 
 /// The mean time between stops of a job with which its goodput at the best interval is `share`;

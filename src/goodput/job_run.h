@@ -59,8 +59,8 @@ struct JobRun {
   std::int64_t all_stops() const;
 };
 
-/// One life of the job: until `length` has passed, or until it has kept `work`, whichever is first.
-/// Work in hand at the end counts as kept. The same seed gives the same run.
+/// Runs one life of the job: until `length` has passed, or until it has kept `work`, whichever is
+/// first. Work in hand at the end counts as kept. The same seed gives the same run.
 /// Requires: components, an interval above 0, `length` or `work` finite.
 JobRun run_job(const Scenario& scenario, Duration length, Duration work, std::uint64_t seed);
 

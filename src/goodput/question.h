@@ -83,7 +83,7 @@ struct Asked {
 Result<Asked> ask(const Question& question, std::int64_t devices,
                   const std::function<bool(std::string_view)>& given);
 
-/// A mistake where simulating this many stops would take more than minutes.
+/// Reports a mistake where simulating this many stops would take more than minutes.
 Result<void> check_stops(const Scenario& scenario, Duration length, std::int64_t seeds);
 
 }  // namespace orrery::goodput

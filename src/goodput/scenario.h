@@ -75,13 +75,13 @@ struct Scenario {
   double shrunk_speed = 0;
 
   std::int64_t nodes() const { return (devices + node - 1) / node; }
-  /// The stops of the job, by component.
+  /// Returns the stops of the job, by component.
   std::vector<StopKind> stops() const;
   Duration interval() const;  ///< the stated one, else the best
 };
 
-/// The components of a file. `otherwise` has the times of what states none. Mistakes: an mtbf of 0,
-/// nodes below 0, no component, unknown fields.
+/// Returns the components of a file. `otherwise` has the times of what states none. Mistakes: an
+/// mtbf of 0, nodes below 0, no component, unknown fields.
 Result<std::vector<Component>> read_components(const ConfigNode& root, const Component& otherwise);
 
 /// A rate that a log of failures gives.

@@ -29,7 +29,8 @@ struct Composition {
   std::vector<std::vector<GroupIndex>> groups;  ///< by job and group of the job: its row
 };
 
-/// The jobs beside each other as one workload of `ranks` ranks; those that no job has do nothing.
+/// Returns the jobs beside each other as one workload of `ranks` ranks; those that no job has do
+/// nothing.
 ///
 ///   roles     of equal rows are one where their messages go to equal offsets as placed
 ///   groups    as lists of ranks; those of one name, category, size and kind are one family: jobs

@@ -67,7 +67,7 @@ struct Held {
   friend bool operator==(const Held&, const Held&) = default;
 };
 
-/// "tp summands, pp 0 only".
+/// Returns "tp summands, pp 0 only".
 std::string to_string(const Layout& layout, const Mesh& mesh);
 
 /// A Shape is what is laid out: extents and the size of an element.

@@ -75,7 +75,7 @@ inline constexpr std::size_t kLowerTierCount = 3;
 inline constexpr std::size_t kHostLower = 0;
 inline constexpr std::size_t kRemoteLower = 2;
 using LowerTiers = std::array<Bytes, kLowerTierCount>;
-/// Row of LowerTiers of a tier below the device's (Node::tier).
+/// Returns the row of LowerTiers of a tier below the device's (Node::tier).
 constexpr std::size_t lower_row(int tier) {
   return tier < 0 ? kRemoteLower : static_cast<std::size_t>(tier - 1);
 }
@@ -119,8 +119,8 @@ Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
 /// `moment`: of the second, then those of the first beside what is left of it.
 Liveness concurrent_liveness(std::span<const Allocation> first, std::size_t first_moments,
                              std::span<const Allocation> second, std::size_t second_moments);
-/// The allocations of a template; its moments are all operators of its nodes (of a node without:
-/// 1).
+/// Returns the allocations of a template; its moments are all operators of its nodes (of a node
+/// without: 1).
 Liveness liveness(const Template& t);
 
 /// Followed sums up many instances one after the other: what is held below the device, and which
@@ -164,7 +164,8 @@ class Followed {
       }
     }
   }
-  /// 1: is held from now on; -1: is not any more; 0: as before.
+  /// Returns 1 if the allocation is held from now on, -1 if it is not any more, 0 if nothing
+  /// changes.
   std::int64_t changes(const Allocation& allocation, std::int64_t more);
 
   LowerTiers lower_;
@@ -180,7 +181,7 @@ class MemoryLevel {
 
   /// Returns the bytes held at the fullest moment of an instance; where it has none, the level.
   MemoryBytes run(const Liveness& instance);
-  /// `times` instances, of which nobody asks what they hold while they run.
+  /// Skips `times` instances, of which nobody asks what they hold while they run.
   void skip(const Liveness& instance, std::int64_t times);
 
   const MemoryBytes& level() const { return level_; }
@@ -243,7 +244,8 @@ struct MemoryPeak {
   LowerTiers lower{};         ///< most on each tier below
   MemoryBytes end;
 };
-/// One rank of a role, instance after instance. Requires a source that is a list.
+/// Returns the peak of one rank of a role, instance after instance. Requires a source that is a
+/// list.
 MemoryPeak memory_peak(const Workload& workload, int role);
 
 }  // namespace orrery::graph

@@ -19,7 +19,7 @@ struct Digit {
 
 /// `rank` read as a number of these digits, innermost first.
 std::int64_t coordinate_of(const std::vector<Digit>& digits, std::int64_t rank);
-/// `rank` with that number replaced.
+/// Returns `rank` with that number replaced.
 std::int64_t replaced(const std::vector<Digit>& digits, std::int64_t rank, std::int64_t coordinate);
 std::int64_t product_of(const std::vector<Digit>& digits);
 
@@ -42,7 +42,8 @@ struct Members {
   bool holds(std::int64_t rank) const;
   /// The communicator that holds `rank`, in order: `rank` alone or, where it is left out, nobody.
   std::vector<std::int64_t> group(std::int64_t rank) const;
-  /// Number of `rank` in its communicator, and the member of a number. Require holds(rank).
+  /// Return the number of `rank` in its communicator, and the member of a number. They require
+  /// holds(rank).
   std::int64_t coordinate(std::int64_t rank) const;
   std::int64_t member(std::int64_t rank, std::int64_t coordinate) const;
 

@@ -23,7 +23,7 @@ constexpr auto named_values(DataType) {
 }
 inline constexpr int kDataTypeCount = static_cast<int>(kNames<DataType>.size());
 
-/// Stored width of one element, scales of blocks not counted.
+/// Returns the stored width of one element, scales of blocks not counted.
 constexpr std::int64_t bits_of(DataType type) {
   switch (type) {
     case DataType::fp32:
@@ -40,7 +40,8 @@ constexpr std::int64_t bits_of(DataType type) {
   return 32;
 }
 
-/// Size of `elements` packed elements, rounded up to whole bytes; saturates as Bytes does.
+/// Returns the size of `elements` packed elements, rounded up to whole bytes; saturates as Bytes
+/// does.
 constexpr Bytes bytes_of(DataType type, std::int64_t elements) {
   const std::int64_t bits = bits_of(type);
   return bits >= 8 ? Bytes(elements) * (bits / 8) : Bytes(elements) / (8 / bits);
@@ -169,8 +170,8 @@ inline bool is_divisible(const Operator& op) {
          op.duration > Time(0);
 }
 
-/// floor((i+1) total / n) - floor(i total / n): the n parts add up to the total, and differ by one
-/// at most. Requires 0 <= i < n and a total of 0 or more.
+/// Returns floor((i+1) total / n) - floor(i total / n): the n parts add up to the total, and differ
+/// by one at most. Requires 0 <= i < n and a total of 0 or more.
 template <class Dimension>
 constexpr Quantity<Dimension, std::int64_t> part_of(Quantity<Dimension, std::int64_t> total,
                                                     std::int64_t i, std::int64_t n) {

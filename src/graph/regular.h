@@ -16,9 +16,9 @@ namespace orrery::graph {
 /// wherever there is one; the whole index where none is. Requires an entry at least.
 std::vector<Digit> telling_digits(const std::vector<std::int32_t>& value_of);
 
-/// The communicators (disjoint, each ascending and of two ranks or more) as a family by digits, or
-/// by `only` some values of `roles`; nullopt where they are neither. Ranks in none of them may be
-/// given communicators among themselves.
+/// Returns the communicators (disjoint, each ascending and of two ranks or more) as a family by
+/// digits, or by `only` some values of `roles`; nullopt where they are neither. Ranks in none of
+/// them may be given communicators among themselves.
 std::optional<Members> members_by_digits(const std::vector<std::vector<std::int64_t>>& lists,
                                          const std::vector<Digit>& roles, std::int64_t ranks);
 

@@ -48,7 +48,7 @@ class Source {
   virtual void finished(int /*role*/, std::int64_t /*index*/, Time /*now*/) {}
   /// Returns whether finished() can change what comes next; otherwise it need not be called.
   virtual bool listens() const { return false; }
-  /// The source as a list, if it is one whatever happens.
+  /// Returns the source as a list, if it is one whatever happens.
   virtual const IssueList* list() const { return nullptr; }
 };
 
@@ -71,7 +71,7 @@ class IssueList : public Source {
   /// Requires 0 <= index < length(role).
   virtual Instance at(int role, std::int64_t index) const = 0;
   virtual std::int64_t length(int role) const = 0;
-  /// The longest steady part of the role's list, if it has one.
+  /// Returns the longest steady part of the role's list, if it has one.
   virtual std::optional<Period> period(int /*role*/) const { return std::nullopt; }
   /// The steady parts that end after instance `from`: the next inner one, if there is one, then the
   /// outer one, if there is one.

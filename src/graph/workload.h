@@ -222,12 +222,12 @@ struct Workload {
 /// listed, or boundaries do not divide one another.
 std::optional<std::vector<Digit>> atoms(const Workload& workload);
 
-/// Structural mistakes, named by role, template and node: tables that do not fit (verify_tables.h),
-/// dependencies not earlier in the list, rows that the tables do not have, messages to ranks that
-/// do not exist, sends without receives (counted over the whole issue list per channel),
-/// collectives that the members of a group do not all issue in the same order, negative sizes,
-/// template indices out of range, tensors that are read before they are written or without waiting
-/// for it. What only a run tells (a source that is no list) is not looked at.
+/// Reports structural mistakes, named by role, template and node: tables that do not fit
+/// (verify_tables.h), dependencies not earlier in the list, rows that the tables do not have,
+/// messages to ranks that do not exist, sends without receives (counted over the whole issue list
+/// per channel), collectives that the members of a group do not all issue in the same order,
+/// negative sizes, template indices out of range, tensors that are read before they are written or
+/// without waiting for it. What only a run tells (a source that is no list) is not looked at.
 Result<void> verify(const Workload& workload);
 
 struct WorkloadStatistics {

@@ -17,12 +17,12 @@ class Connection {
   virtual ~Connection() = default;
   /// Returns whether its client still waits for the answer of this exchange.
   virtual bool answers(std::uint64_t exchange) const = 0;
-  /// HTTP/1.0, which knows no chunks.
+  /// Returns whether the client speaks HTTP/1.0, which knows no chunks.
   virtual bool is_old() const = 0;
   /// Returns whether it goes on after the answer.
   virtual bool keeps() const = 0;
   virtual void end_with_connection() = 0;
-  /// Lines of the header of every answer.
+  /// Returns the lines of the header of every answer.
   virtual std::string_view fields() const = 0;
   virtual void write(std::string_view text) = 0;
   virtual void end() = 0;
@@ -47,7 +47,8 @@ struct Place {
   std::uint16_t port = 0;
 };
 inline constexpr const char* kAddresses = "an address such as 127.0.0.1:8000 or [::1]:8000";
-/// "127.0.0.1:8000", "[::1]:8000", "localhost:8000", ":8000" and "8000"; without a host 127.0.0.1.
+/// Reads "127.0.0.1:8000", "[::1]:8000", "localhost:8000", ":8000" and "8000"; without a host
+/// 127.0.0.1.
 Result<Place> parse_address(const std::string& address);
 
 }  // namespace orrery::http

@@ -83,8 +83,9 @@ struct Limits {
 /// costs others nothing: its answer waits in memory up to a limit, then its connection is closed.
 class HttpServer : public Wall {
  public:
-  /// `address`: "127.0.0.1:8000", "[::1]:8000"; port 0: a free one. `handler` outlives it. Raises
-  /// the process's limit of open files to what it may be. Mistakes: no such address, one in use.
+  /// Listens for requests. `address`: "127.0.0.1:8000", "[::1]:8000"; port 0: a free one. `handler`
+  /// outlives it. Raises the process's limit of open files to what it may be. Mistakes: no such
+  /// address, one in use.
   static Result<std::unique_ptr<HttpServer>> listen(const std::string& address,
                                                     const Limits& limits, Handler& handler);
   /// Returns where it listens, with its port.

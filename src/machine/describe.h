@@ -13,7 +13,7 @@ namespace orrery::machine {
 /// entries of lists by their names: "network.nvlink.bandwidth".
 std::vector<std::pair<std::string, std::string>> fields_of(const Machine& machine);
 
-/// Origin of a field: that of its longest prefix in Machine::origins, or "".
+/// Returns the origin of a field: that of its longest prefix in Machine::origins, or "".
 std::string origin_of(const Machine& machine, const std::string& field);
 
 /// Returns the first word of that origin ("measured", "fitted", "inferred"), "not stated" without.

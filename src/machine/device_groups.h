@@ -18,9 +18,10 @@ namespace orrery::machine {
 std::size_t device_group_of(const Machine& machine, std::int64_t rank);
 /// Returns the number of device groups, at least 1.
 std::size_t device_group_count(const Machine& machine);
-/// The machine with devices of that group everywhere, and no parts.
+/// Returns the machine with devices of that group everywhere, and no parts.
 Machine of_device_group(const Machine& machine, std::size_t part);
-/// of_device_group() of every device group; of a machine without device groups itself alone.
+/// Returns of_device_group() of every device group; of a machine without device groups itself
+/// alone.
 std::vector<Machine> by_device_group(const Machine& machine);
 
 /// Returns the bandwidth of a memory tier that all device groups have, the most of any.
@@ -37,11 +38,11 @@ Bandwidth fastest_tier(const Machine& machine, std::size_t tier);
 /// Requires parts.
 compute::Device mean_device(const std::vector<DeviceGroup>& parts);
 
-/// The machine with these of its device groups (comma-separated), ranks filling them in this order;
-/// "": as it is. Mistakes (field "parts"): names of no part or twice, a machine without device
-/// groups.
+/// Returns the machine with these of its device groups (comma-separated), ranks filling them in
+/// this order; "": as it is. Mistakes (field "parts"): names of no part or twice, a machine without
+/// device groups.
 Result<Machine> arranged(Machine machine, const std::string& names);
-/// "h100,a100": the names of all device groups.
+/// Returns "h100,a100": the names of all device groups.
 std::string device_group_names(const Machine& machine);
 
 /// Calls change(device) for the machine's device or those of its device groups.
@@ -70,7 +71,8 @@ Result<Machine> with_power_cap(Machine machine, Power cap);
 /// with device groups.
 Result<void> check_alike(const Machine& machine, std::string_view who);
 
-/// load_machine() for who knows one sort of devices only. Mistakes: a machine with device groups.
+/// Returns load_machine() for who knows one sort of devices only. Mistakes: a machine with device
+/// groups.
 Result<Machine> load_alike(const std::string& name_or_path);
 
 }  // namespace orrery::machine

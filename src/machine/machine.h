@@ -81,7 +81,7 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 Result<Machine> parse_machine(const ConfigNode& node);
 /// A shipped name ("dgx-a100-80g") or a path.
 Result<Machine> load_machine(const std::string& name_or_path);
-/// The machine's file again, every field written out; parse_machine reads it back equal.
+/// Returns the machine's file again, every field written out; parse_machine reads it back equal.
 std::string to_yaml(const Machine& machine);
 
 /// The network as collectives find it that run beside whole training steps, such as the averages of
@@ -90,22 +90,21 @@ std::string to_yaml(const Machine& machine);
 /// Ignores: networks that move messages one by one (simulate/networks.cc) know no such share.
 Machine beside_steps(Machine machine);
 
-/// The machine with exactly `devices` devices: expand_shapes, then whole inner dimensions and as
-/// much of the next one as is needed (4 GPUs are half of an 8-GPU node; 64 are 8 nodes); unused
-/// outer dimensions go. Part of a ring is a line; part of a fully-connected dimension keeps only
-/// the links, and so the bandwidth, between its members; part of a switch keeps everything.
-/// A dimension with a granule gives the largest multiple of it that divides what is asked for (256
-/// devices on racks of 72 in trays of 4: 64 of each of four racks).
-/// Of parts the first so many devices; one part, or parts of equal devices, is none.
-/// Mistakes (field "devices"): more devices than there are; a number that does not fill whole
-/// inner dimensions (12 where nodes have 8).
+/// Returns the machine with exactly `devices` devices: expand_shapes, then whole inner dimensions
+/// and as much of the next one as is needed (4 GPUs are half of an 8-GPU node; 64 are 8 nodes);
+/// unused outer dimensions go. Part of a ring is a line; part of a fully-connected dimension keeps
+/// only the links, and so the bandwidth, between its members; part of a switch keeps everything. A
+/// dimension with a granule gives the largest multiple of it that divides what is asked for (256
+/// devices on racks of 72 in trays of 4: 64 of each of four racks). Of parts the first so many
+/// devices; one part, or parts of equal devices, is none. Mistakes (field "devices"): more devices
+/// than there are; a number that does not fill whole inner dimensions (12 where nodes have 8).
 Result<Machine> with_devices(Machine machine, std::int64_t devices);
 
 /// A torus of shape a x b becomes rings of a and b devices, a mesh becomes lines, named ici_0,
 /// ici_1; each has an equal part of the device's bandwidth (extents of 1 have no links).
 Machine expand_shapes(Machine machine);
 
-/// "nvlink 8, infiniband any".
+/// Returns "nvlink 8, infiniband any".
 std::string dimension_sizes(const Machine& machine);
 
 }  // namespace orrery::machine

@@ -22,10 +22,10 @@ struct NodeDevice {
   friend bool operator==(const NodeDevice&, const NodeDevice&) = default;
 };
 
-/// Rows "NVIDIA H100 80GB HBM3, 81559, 700.00": memory in MiB, power in W or "[N/A]".
+/// Reads rows "NVIDIA H100 80GB HBM3, 81559, 700.00": memory in MiB, power in W or "[N/A]".
 Result<std::vector<NodeDevice>> read_nvidia_smi(const std::string& text, const std::string& file);
-/// {"card0": {"Card Series": NAME, "VRAM Total Memory (B)": "N", "Max Graphics Package Power (W)":
-/// "N"}, ...}; older versions write "Card series".
+/// Reads {"card0": {"Card Series": NAME, "VRAM Total Memory (B)": "N", "Max Graphics Package Power
+/// (W)": "N"}, ...}; older versions write "Card series".
 Result<std::vector<NodeDevice>> read_rocm_smi(const std::string& text, const std::string& file);
 
 /// The links of one device that are up.
@@ -34,7 +34,7 @@ struct NodeLinks {
   std::int64_t all = 0;
   double rate = 0;  ///< of one, GB/s, as printed
 };
-/// "GPU 0: NAME (UUID: ...)" and under it "Link 0: 26.562 GB/s" or "Link 0: <inactive>".
+/// Reads "GPU 0: NAME (UUID: ...)" and under it "Link 0: 26.562 GB/s" or "Link 0: <inactive>".
 std::vector<NodeLinks> read_nvlink(const std::string& text);
 
 /// Adapters that share a PCIe switch with a device (PIX or PXB), by their names ("mlx5_0"). Nothing

@@ -57,7 +57,7 @@ void require_bounded(Reader& read, std::string_view name, const T& value) {
   }
 }
 
-/// read_fields() with upper bounds.
+/// Reads fields as read_fields() does, with upper bounds.
 template <class T>
 void read_bounded_fields(Reader& read, T& value) {
   read_fields(read, value);

@@ -9,9 +9,9 @@
 
 namespace orrery::machine {
 
-/// A map of `device`; mistakes go to `machine`.
+/// Reads a map of `device`; mistakes go to `machine`.
 compute::Device read_device(Reader& machine, const ConfigNode& node);
-/// The list `parts`.
+/// Reads the list `parts`.
 void read_parts(Reader& machine, std::vector<DeviceGroup>& parts);
 
 }  // namespace orrery::machine

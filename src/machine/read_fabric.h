@@ -10,7 +10,7 @@ namespace orrery::machine {
 
 /// `machine` takes over the mistakes of `node`.
 flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node);
-/// The field `packet` of a machine.
+/// Reads the field `packet` of a machine.
 Result<network::PacketOptions> parse_packet(const ConfigNode& node);
 
 }  // namespace orrery::machine

@@ -6,8 +6,8 @@
 
 namespace orrery::machine {
 
-/// The field `origins` of a machine file, once the rest has been read: every name is that of a
-/// field or the beginning of some.
+/// Reads the field `origins` of a machine file, once the rest has been read: every name is that of
+/// a field or the beginning of some.
 void read_origins(Reader& read, Machine& machine);
 
 }  // namespace orrery::machine

@@ -9,9 +9,9 @@
 
 namespace orrery::machine {
 
-/// `topology: fat_tree:k=8` of a machine file, or a map {links, routing, seed}. Mistakes: what is
-/// wrong with the network, fewer hosts than `devices`, a routing that does not suit it, hosts that
-/// do not reach each other.
+/// Reads `topology: fat_tree:k=8` of a machine file, or a map {links, routing, seed}. Mistakes:
+/// what is wrong with the network, fewer hosts than `devices`, a routing that does not suit it,
+/// hosts that do not reach each other.
 Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices);
 
 /// The same of wires whose other fields are known; mistakes stand at `node`.

@@ -23,8 +23,8 @@ void cut(topology::NetworkDimension& dimension, std::int64_t count);
 /// than the job, or has no such block.
 std::vector<std::int64_t> usual_slice(const Machine& machine, std::int64_t devices);
 
-/// The machine with its torus cut to a slice and laid out as lines. Requires a torus of as many
-/// axes, none shorter than the slice's.
+/// Returns the machine with its torus cut to a slice and laid out as lines. Requires a torus of as
+/// many axes, none shorter than the slice's.
 Machine cut_to_slice(Machine machine, const std::vector<std::int64_t>& slice);
 
 /// A slice that a user names, and its devices.
@@ -33,9 +33,9 @@ struct NamedSlice {
   std::int64_t devices = 0;
   std::string text;  ///< "4x8x8, 256 chips, v5p-512"
 };
-/// `text`: extents ("4x8x8"), or Google's name ("v5p-512"), whose number counts cores, two a chip,
-/// for v4 and v5p, and chips for v5e and v6e. Mistakes: no torus, extents that do not fit into it
-/// in any order, a name of another machine.
+/// Returns the slice of a text. `text`: extents ("4x8x8"), or Google's name ("v5p-512"), whose
+/// number counts cores, two a chip, for v4 and v5p, and chips for v5e and v6e. Mistakes: no torus,
+/// extents that do not fit into it in any order, a name of another machine.
 Result<NamedSlice> with_slice(const Machine& machine, const std::string& text);
 
 }  // namespace orrery::machine

@@ -25,7 +25,7 @@ class Exchange {
     layout::Part held;
     double seconds = 0;  ///< of the steps, the work between left out
   };
-  /// All ranks of the job together.
+  /// Runs on all ranks of the job together.
   Result run(layout::Part mine, const layout::Compute& compute) const;
 
  private:

@@ -77,7 +77,7 @@ struct RoundOutcome {
   RoundTimes times;          ///< means without the first round, of the slowest process
 };
 
-/// All processes of `comm` together.
+/// Trains on all processes of `comm` together.
 RoundOutcome train_rounds(const RoundTask& task, const OuterUpdate& update,
                           MPI_Comm comm = MPI_COMM_WORLD);
 
@@ -100,7 +100,7 @@ struct RoundRun {
 /// Returns false if a sum is applied later or earlier than its update says. All processes together.
 bool run_rounds(const RoundRun& run);
 
-/// A number of all bits of the weights (FNV-1a).
+/// Returns a number of all bits of the weights (FNV-1a).
 std::uint64_t hash_of(const std::vector<double>& weights);
 
 }  // namespace orrery::mpi

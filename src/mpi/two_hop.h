@@ -29,8 +29,8 @@
 
 namespace orrery::mpi {
 
-/// The bytes of blocks as they travel: integers of 4 bits two to a byte, the first in the lower
-/// half, then the scales.
+/// Returns the bytes of blocks as they travel: integers of 4 bits two to a byte, the first in the
+/// lower half, then the scales.
 std::vector<std::byte> to_wire(const collective::QuantizedBlocks& blocks);
 /// Requires the bytes of so many elements.
 collective::QuantizedBlocks from_wire(std::span<const std::byte> wire, std::size_t elements,

@@ -25,11 +25,11 @@ struct Token {
   bool is(std::string_view word) const { return text == word; }
 };
 
-/// The tokens outside comments and preprocessor lines. Any bytes are accepted: what is no token is
-/// a mark of one byte, and literals end with their line. `program` must outlive them.
+/// Returns the tokens outside comments and preprocessor lines. Any bytes are accepted: what is no
+/// token is a mark of one byte, and literals end with their line. `program` must outlive them.
 std::vector<Token> tokens_of(std::string_view program);
 
-/// The index of the bracket that closes the one at `open`, or tokens.size().
+/// Returns the index of the bracket that closes the one at `open`, or tokens.size().
 std::size_t closing(const std::vector<Token>& tokens, std::size_t open);
 
 /// Returns whether MPI_ begins the identifier and ( follows: a call.
@@ -43,7 +43,7 @@ struct Call {
 /// Returns the call at token `i`. An argument list that does not end has what there is.
 Call call_at(std::string_view program, const std::vector<Token>& tokens, std::size_t i);
 
-/// White space between words as one blank, none at either end.
+/// Returns the text with white space between words as one blank, none at either end.
 std::string on_one_line(std::string_view text);
 
 }  // namespace orrery::mpi_calls

@@ -76,7 +76,7 @@ Result<std::vector<CheckRow>> check_program(const std::string& program,
 Result<ProcessRun> run_ranks(const MpiLibrary& library, std::int64_t ranks,
                              const std::vector<std::string>& program, ProcessOptions options);
 
-/// The program with those notes.
+/// Returns the program with those notes.
 std::string with_notes(const std::string& program, const std::string& name);
 
 }  // namespace orrery::mpi_calls

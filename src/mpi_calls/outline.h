@@ -39,9 +39,9 @@ class Outline {
   /// Returns what an identifier is: "rank", "size", or its declared type with "*" for pointers and
   /// arrays ("int", "double*", "MPI_Status"); "" of what is not declared here.
   std::string role_of(std::string_view identifier) const;
-  /// Declared variables in the order of their declarations.
+  /// Returns the declared variables in the order of their declarations.
   const std::vector<std::string>& variables() const { return variables_; }
-  /// The first token of line `line` (from 1) or of one behind it.
+  /// Returns the first token of line `line` (from 1) or of one behind it.
   std::size_t first_token_of(std::int64_t line) const;
 
  private:

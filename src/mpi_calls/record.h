@@ -51,19 +51,19 @@ struct Record {
 
 Record strip(const std::string& name, std::string_view program);
 
-/// The program. Without places, or where their number is not that of the labels: statements become
-/// lines of their own after their line; an expression goes where its line lacks one (behind = ( ,
-/// or return, else before the last semicolon, else to the end). strip() and restore() give the
-/// same program back, byte for byte.
+/// Returns the program. Without places, or where their number is not that of the labels: statements
+/// become lines of their own after their line; an expression goes where its line lacks one (behind
+/// = ( , or return, else before the last semicolon, else to the end). strip() and restore() give
+/// the same program back, byte for byte.
 std::string restore(const Record& record);
 
-/// The labels of a text, which may be a model's: what is none between them is passed over.
+/// Returns the labels of a text, which may be a model's: what is none between them is passed over.
 std::vector<Label> parse_labels(std::string_view text);
 std::string labels_text(const std::vector<Label>& labels);
 /// The name and arguments of a label's call; an empty name where it has none.
 Call call_of(const Label& label);
 
-/// The lines of a record's code without their numbers, each without its end.
+/// Returns the lines of a record's code without their numbers, each without its end.
 std::vector<std::string> lines_of(const Record& record);
 
 /// RecordUse is what is wanted of a record that is read: its code, or its labels as the truth or as
@@ -74,8 +74,8 @@ enum class RecordUse : std::uint8_t { code, truth, prediction };
 /// A record from JSON. What is wanted must be there; other fields may be missing, or more.
 Result<Record> read_record(const ConfigNode& node, RecordUse use);
 
-/// A JSON object, a JSON list, or a JSON object per line; a C file is stripped, as is every .c file
-/// of a folder, in the order of names.
+/// Loads a JSON object, a JSON list, or a JSON object per line; a C file is stripped, as is every
+/// .c file of a folder, in the order of names.
 Result<std::vector<Record>> load_records(const std::string& path, RecordUse use);
 
 }  // namespace orrery::mpi_calls

@@ -18,7 +18,7 @@ class NetworkBuilder {
   /// Adds a layer of which name, kind, inputs (none: the layer before it) and sizes are set.
   /// Returns "" or what would be right instead of the shape of its input.
   std::string add(Layer layer);
-  /// The layer added last, as an input of another.
+  /// Returns the layer added last, as an input of another.
   int last() const { return static_cast<int>(network_.layers.size()) - 1; }
   const Shape& shape_of(int input) const {
     return input == kNetworkInput ? network_.input

@@ -43,8 +43,8 @@ struct CellSpace {
   std::uint64_t seed = 1;
 };
 
-/// A convolution of kernel 3 with batch norm, for every stage the cell, between stages ReLU,
-/// convolution of stride 2 and batch norm; ReLU, mean over the image, linear.
+/// Returns the network: a convolution of kernel 3 with batch norm, for every stage the cell,
+/// between stages ReLU, convolution of stride 2 and batch norm; ReLU, mean over the image, linear.
 Network network_of(const CellSpace& space, const std::string& name, const Cell& cell);
 
 /// `count` different cells, drawn evenly. Requires count <= 5^6 = 15,625.

@@ -30,7 +30,8 @@ struct Activations {
   const std::vector<double>& logits() const { return outputs.back(); }
 };
 
-/// `input`: [samples, size of the network's input]; `weights`: Network::weights of them.
+/// Runs the network forward. `input`: [samples, size of the network's input]; `weights`:
+/// Network::weights of them.
 Activations forward(const Network& network, std::span<const double> weights,
                     std::vector<double> input, Arithmetic arithmetic);
 

@@ -18,9 +18,9 @@ struct Extents {
   std::size_t columns = 0;
 };
 
-/// c[rows, columns] += a[rows, inner] b[inner, columns].
+/// Computes c[rows, columns] += a[rows, inner] b[inner, columns].
 void add_product(const Extents& e, const double* a, const double* b, double* c);
-/// c[rows, columns] += a[inner, rows]^T b[inner, columns].
+/// Computes c[rows, columns] += a[inner, rows]^T b[inner, columns].
 void add_transposed_product(const Extents& e, const double* a, const double* b, double* c);
 /// Returns a[rows, columns] as [columns, rows].
 std::vector<double> transposed(std::size_t rows, std::size_t columns, const double* a);

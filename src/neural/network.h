@@ -62,13 +62,13 @@ struct Shape {
   std::size_t rank() const { return extents.size(); }
   std::size_t at(std::size_t i) const { return static_cast<std::size_t>(extents[i]); }
   std::size_t last() const { return at(rank() - 1); }
-  /// Rows of the last extent.
+  /// Returns the number of rows of the last extent.
   std::size_t rows() const { return size() / last(); }
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// "3 x 8 x 8".
+/// Returns "3 x 8 x 8".
 std::string to_string(const Shape& shape);
 
 /// A tensor of weights, at `offset` of the network's one array.

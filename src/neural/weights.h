@@ -32,7 +32,7 @@ struct Task {
 };
 Samples draw_samples(const Task& task, std::size_t count, std::uint64_t seed);
 
-/// Rows of a label (0 to classes - 1) and the values of a sample, in the order of its shape.
+/// Reads rows of a label (0 to classes - 1) and the values of a sample, in the order of its shape.
 Result<Samples> read_samples(const CsvTable& table, const Shape& input, std::int64_t classes);
 
 /// `count` of the samples, drawn without repetition: all, in another order, if there are no more.

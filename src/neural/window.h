@@ -21,7 +21,7 @@ struct Window {
 
   std::int64_t size() const { return (bottom - top) * (right - left); }
   std::size_t first() const { return static_cast<std::size_t>(top * width + left); }
-  /// visit(position in the channel, element of the kernel), by rows.
+  /// Calls visit(position in the channel, element of the kernel), by rows.
   template <class Visit>
   void each(const Visit& visit) const {
     for (std::int64_t row = top; row < bottom; ++row) {

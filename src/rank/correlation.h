@@ -8,21 +8,21 @@
 
 namespace orrery::rank {
 
-/// Ranks from 1 on, equal values their average rank.
+/// Returns ranks from 1 on; equal values have values their average rank.
 std::vector<double> average_ranks(std::span<const double> values);
 
-/// Spearman's rho: Pearson's correlation of average ranks. Nothing where there are fewer than two
-/// values or all values of one side are equal: no order is no correlation of 0.
+/// Returns Spearman's rho: Pearson's correlation of average ranks. Nothing where there are fewer
+/// than two values or all values of one side are equal: no order is no correlation of 0.
 std::optional<double> spearman(std::span<const double> a, std::span<const double> b);
 
-/// Kendall's tau-b = (concordant - discordant) / sqrt((n0 - ties in a) (n0 - ties in b)) over the
-/// n0 = n (n - 1) / 2 pairs. Nothing as above.
+/// Returns Kendall's tau-b = (concordant - discordant) / sqrt((n0 - ties in a) (n0 - ties in b))
+/// over the n0 = n (n - 1) / 2 pairs. Nothing as above.
 /// Source: Kendall, Biometrika 33, 1945.
 std::optional<double> kendall(std::span<const double> a, std::span<const double> b);
 
-/// Spearman's rho of a and b given c: (ab - ac bc) / sqrt((1 - ac^2) (1 - bc^2)) of the three
-/// rhos: what a says of b beyond what c says. Nothing where one of them is undefined, or where c
-/// orders a or b fully.
+/// Returns Spearman's rho of a and b given c: (ab - ac bc) / sqrt((1 - ac^2) (1 - bc^2)) of the
+/// three rhos: what a says of b beyond what c says. Nothing where one of them is undefined, or
+/// where c orders a or b fully.
 std::optional<double> partial_spearman(std::span<const double> a, std::span<const double> b,
                                        std::span<const double> c);
 

@@ -55,15 +55,15 @@ struct Ranking {
   std::vector<std::size_t> pareto;
 };
 
-/// `samples`: the user's, all of one shape; empty: made up (draw_samples). `machine`: prices each
-/// step; none: proxies alone make the list. Mistakes: networks of several input shapes or numbers
-/// of classes with one file of samples; prices that cannot be had.
+/// Ranks networks. `samples`: the user's, all of one shape; empty: made up (draw_samples).
+/// `machine`: prices each step; none: proxies alone make the list. Mistakes: networks of several
+/// input shapes or numbers of classes with one file of samples; prices that cannot be had.
 Result<Ranking> rank_networks(const std::vector<neural::Network>& networks,
                               const neural::Samples& samples, const machine::Machine* machine,
                               const Step& step, const RankingOptions& options);
 
-/// The accuracy of the network trained for `epochs` on 512 samples (or on five sixths of the
-/// user's), tested on others: 256 (or the sixth).
+/// Returns the accuracy of the network trained for `epochs` on 512 samples (or on five sixths of
+/// the user's), tested on others: 256 (or the sixth).
 double trained_accuracy(const neural::Network& network, const neural::Samples& samples,
                         double noise, std::int64_t epochs);
 

@@ -10,7 +10,8 @@
 
 namespace orrery::report {
 
-/// A line per rank: "[workload] [info] sys[0] peak local memory, 1536 bytes at 2000 cycles."
+/// Returns a line per rank: "[workload] [info] sys[0] peak local memory, 1536 bytes at 2000
+/// cycles."
 std::string local_memory_lines(std::span<const astra::LocalMemory> memory,
                                const astra::RunResult& result);
 

@@ -21,12 +21,12 @@ struct NativeReport {
   std::vector<std::string> warnings;
 };
 
-/// Cycles of the last and the first rank and the greatest exposed communication (a rank's finish
-/// less what it computes) with their ratios; then the dimensions of the machine, and what the time
-/// of the loop's last rank counts as.
+/// Returns the cycles of the last and the first rank and the greatest exposed communication (a
+/// rank's finish less what it computes) with their ratios; then the dimensions of the machine, and
+/// what the time of the loop's last rank counts as.
 std::string native_table(const NativeReport& report);
 
-/// {"machine", "network" (the model), "backend", "compat": {"cycles", "cycles_min",
+/// Returns {"machine", "network" (the model), "backend", "compat": {"cycles", "cycles_min",
 /// "exposed_cycles", "messages", "classes"} or {"error"}, "native": {"cycles", "cycles_min",
 /// "exposed_cycles", "simulated" (ranks), "unfolded"}, "ratio" (native over compat cycles, null
 /// without compat), "dimensions": [{"name", "kind", "size", "bandwidth" (B/s of a device),

@@ -16,7 +16,7 @@ std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration
 /// Declares docs/schema/calibrate-gemm.json.
 void declare(const calibrate::GemmCalibration& calibration, Fields& fields);
 
-/// The same of attention and MoE layers, by set of coefficients.
+/// Returns the same of attention and MoE layers, by set of coefficients.
 std::string kernel_calibration_table(const calibrate::KernelCalibration& calibration);
 /// Declares docs/schema/calibrate-kernels.json.
 void declare(const calibrate::KernelCalibration& calibration, Fields& fields);

@@ -8,7 +8,7 @@
 
 namespace orrery::report {
 
-/// Step time, its parts, the interval around it and the memory, for a terminal.
+/// Returns the step time, its parts, the interval around it and the memory, for a terminal.
 std::string estimate_table(const std::string& title, const study::StepEstimate& estimate);
 
 /// Declares docs/schema/estimate.json.

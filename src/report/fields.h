@@ -83,30 +83,30 @@ class Fields {
   void field(std::string_view name, std::string_view sentence, const T& value) {
     leaf({name, sentence}, leaf_of(value));
   }
-  /// One of a few texts.
+  /// Declares a field of one of a few texts.
   void choice(std::string_view name, std::string_view sentence,
               std::vector<std::string_view> choices, std::string_view value) {
     leaf({name, sentence, false, std::move(choices)}, value);
   }
-  /// One of the names of an enumeration.
+  /// Declares a field of one of the names of an enumeration.
   template <class E>
   void choice(std::string_view name, std::string_view sentence, E value) {
     std::vector<std::string_view> choices = mapped<std::string_view>(kNames<E>, &Named<E>::name);
     choice(name, sentence, std::move(choices), name_of(value));
   }
-  /// A number, truth or text that may be missing.
+  /// Declares a number, truth or text that may be missing.
   template <class T>
   void perhaps(std::string_view name, std::string_view sentence, const std::optional<T>& value) {
     when(value.has_value(), name, sentence, value.value_or(T{}));
   }
-  /// A number, truth or text that is left out unless `said`.
+  /// Declares a number, truth or text that is left out unless `said`.
   template <class T>
   void when(bool said, std::string_view name, std::string_view sentence, const T& value) {
     if (said || declares_all()) {
       leaf({name, sentence, true}, leaf_of(value));
     }
   }
-  /// A number, truth or text, null where it is not known.
+  /// Declares a number, truth or text, null where it is not known.
   template <class T>
   void nullable(std::string_view name, std::string_view sentence, const std::optional<T>& value) {
     known({name, sentence}, value);
@@ -133,14 +133,14 @@ class Fields {
       within({name, sentence, true}, Shape::object, [&] { write(value ? *value : T{}); });
     }
   }
-  /// An object, null where there is none: `write(value)`.
+  /// Declares an object, null where there is none: `write(value)`.
   template <class T, class Write>
   void nullable_part(std::string_view name, std::string_view sentence,
                      const std::optional<T>& value, const Write& write) {
     known_part({name, sentence}, value, write);
   }
-  /// A list of objects: `write(item)`; null for items that are an empty optional. `optional`: left
-  /// out when there are none.
+  /// Declares a list of objects: `write(item)`; null for items that are an empty optional.
+  /// `optional`: left out when there are none.
   template <class T, class Write>
   void list(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
             const std::vector<T>& items, const Write& write, bool optional = false) {
@@ -156,7 +156,8 @@ class Fields {
     };
     within({name, sentences.first, optional}, Shape::list, [&] { each(items, one); });
   }
-  /// A list of numbers or texts, those that `of` makes of the items; null for an empty optional.
+  /// Declares a list of numbers or texts, those that `of` makes of the items; null for an empty
+  /// optional.
   template <class T, class Of = std::identity>
   void values(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
               const std::vector<T>& items, const Of& of = {}) {
@@ -182,7 +183,7 @@ class Fields {
       });
     }
   }
-  /// A list of numbers or texts, null where there is none.
+  /// Declares a list of numbers or texts, null where there is none.
   template <class T>
   void nullable_values(std::string_view name,
                        std::pair<std::string_view, std::string_view> sentences,
@@ -197,7 +198,7 @@ class Fields {
       });
     });
   }
-  /// A list of rows of few values: `write(item)` calls item() for each.
+  /// Declares a list of rows of few values: `write(item)` calls item() for each.
   template <class T, class Write>
   void rows(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
             const std::vector<T>& items, const Write& write) {
@@ -207,7 +208,7 @@ class Fields {
       });
     });
   }
-  /// A value of a row.
+  /// Declares a value of a row.
   template <class T>
   void item(const T& value) {
     leaf({}, leaf_of(value));

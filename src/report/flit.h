@@ -37,7 +37,7 @@ std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& g
 void declare_loop(const FlitReport& report, Fields& fields);
 /// Columns source, target, load: flits per cycle over each channel.
 std::string flit_links_csv(const FlitReport& report, const flit::RouterGraph& graph);
-/// Mean packet and network latency over offered load.
+/// Returns a plot of the mean packet and network latency over offered load.
 Result<Plot> flit_plot(const FlitReport& report);
 
 }  // namespace orrery::report

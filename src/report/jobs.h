@@ -8,7 +8,7 @@
 
 namespace orrery::report {
 
-/// `orrery simulate --jobs`.
+/// Returns the table of `orrery simulate --jobs`.
 std::string jobs_table(const study::JobsRun& run);
 /// Declares docs/schema/simulate-jobs.json.
 void declare(const study::JobsRun& run, Fields& fields);

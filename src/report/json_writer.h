@@ -53,7 +53,7 @@ class JsonWriter {
     }
   }
   JsonWriter& null() { return number_text("null"); }
-  /// A number, text or quantity, a Time in seconds; null where there is none.
+  /// Writes a number, text or quantity, a Time in seconds; null where there is none.
   template <class T>
   JsonWriter& value(const std::optional<T>& there) {
     if constexpr (std::is_same_v<T, Time>) {
@@ -64,7 +64,7 @@ class JsonWriter {
       return there ? value(*there) : null();
     }
   }
-  /// An array: `write(item)` writes each.
+  /// Writes an array: `write(item)` writes each.
   template <class Items, class Write>
   JsonWriter& array(const Items& items, const Write& write) {
     begin_array();
@@ -73,7 +73,7 @@ class JsonWriter {
     }
     return end_array();
   }
-  /// An array of objects: `write(item)` writes the members of each.
+  /// Writes an array of objects: `write(item)` writes the members of each.
   template <class Items, class Write>
   JsonWriter& objects(const Items& items, const Write& write) {
     return array(items, [&](const auto& item) {
@@ -87,7 +87,7 @@ class JsonWriter {
   JsonWriter& values(const Items& items, const Of& of = {}) {
     return array(items, [&](const auto& item) { value(of(item)); });
   }
-  /// A number whose text the caller made.
+  /// Writes a number whose text the caller made.
   JsonWriter& number_text(std::string_view text);
 
   void flush();

@@ -12,11 +12,11 @@
 
 namespace orrery::report {
 
-/// A JSON object: program, code, mpi_labels and, where the record has some, places. Several
+/// Returns a JSON object: program, code, mpi_labels and, where the record has some, places. Several
 /// records: an object per line.
 std::string records_json(const std::vector<mpi_calls::Record>& records);
 
-/// kind, threshold, programs: what mpi_calls::load_model reads.
+/// Returns an object of kind, threshold, programs: what mpi_calls::load_model reads.
 std::string model_json(const mpi_calls::Model& model);
 
 /// Declares docs/schema/mpi-score.json.

@@ -6,7 +6,7 @@
 
 namespace orrery::report {
 
-/// A YAML document as JSON: numbers, true, false and null where the text means them.
+/// Writes a YAML document as JSON: numbers, true, false and null where the text means them.
 void write_node(JsonWriter& json, const ConfigNode& node);
 
 }  // namespace orrery::report

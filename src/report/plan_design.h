@@ -9,12 +9,12 @@
 
 namespace orrery::report {
 
-/// A line for each point, * before the best of each model.
+/// Returns a line for each point, * before the best of each model.
 std::string design_table(const sweep::Design& design);
 
-/// Keys: varied (names), points [{varied: [values], model, devices, price_per_hour, affordable,
-/// best (of its model), cost_per_million_tokens, error, and kPlanFigures}], null what a point has
-/// not.
+/// Returns JSON with the keys varied (names), points [{varied: [values], model, devices,
+/// price_per_hour, affordable, best (of its model), cost_per_million_tokens, error, and
+/// kPlanFigures}], null what a point has not.
 std::string design_json(const sweep::Design& design);
 
 /// Tokens per second over the first varied name that has numbers (of one unit, or none), a line for

@@ -29,17 +29,18 @@ struct PlanDetails {
   std::optional<study::RunPlan> whole_run;     ///< of so many tokens by the best plan
 };
 
-/// One line each: "devices: 2 -> 48 (24.0 times): 12.3 s a step, tp 8 pp 6, ...".
+/// Returns one line each: "devices: 2 -> 48 (24.0 times): 12.3 s a step, tp 8 pp 6, ...".
 std::vector<std::string> remedy_lines(const std::vector<advice::Remedy>& remedies);
 
 /// Returns the details that there are, as tables behind that of the search.
 std::string plan_details_table(const PlanDetails& details, const full::Found& best);
 
-/// Keys, each where it was asked for: remedies, frontier, decisions, regret, elastic, whole_run, as
-/// docs/schema/plan.json says.
+/// Writes keys, each where it was asked for: remedies, frontier, decisions, regret, elastic,
+/// whole_run, as docs/schema/plan.json says.
 void write_plan_details(JsonWriter& json, const PlanDetails& details, const full::Found* best);
 
-/// Step time over memory of the frontier's plans, as SVG. Mistakes: a frontier of no plan.
+/// Returns a plot of step time over memory of the frontier's plans, as SVG. Mistakes: a frontier of
+/// no plan.
 Result<std::string> frontier_plot(const std::string& title,
                                   const std::vector<full::Found>& frontier);
 

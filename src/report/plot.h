@@ -47,9 +47,9 @@ struct Plot {
 /// logarithmic axis, a table without rows or with one column.
 Result<Plot> fill(Plot plot, const CsvTable& table);
 
-/// The chart. The y axis begins at 0, at the smallest number where that is below 0, or, if
-/// logarithmic, at a power of ten; bars of a logarithmic axis stand on its beginning.
-/// Requires a plot that fill() has made.
+/// Returns the chart. The y axis begins at 0, at the smallest number where that is below 0, or, if
+/// logarithmic, at a power of ten; bars of a logarithmic axis stand on its beginning. Requires a
+/// plot that fill() has made.
 std::string to_svg(const Plot& plot);
 
 }  // namespace orrery::report

@@ -14,8 +14,8 @@ class PlotAxis {
 
   double place(double value) const;
   double low() const { return low_; }
-  /// Whole multiples of 1, 2 or 5 times a power of ten, at most about eight; if logarithmic the
-  /// powers of ten, with 2 and 5 times these when there are few.
+  /// Returns whole multiples of 1, 2 or 5 times a power of ten, at most about eight; if logarithmic
+  /// the powers of ten, with 2 and 5 times these when there are few.
   const std::vector<double>& marks() const { return marks_; }
 
  private:

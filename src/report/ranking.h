@@ -19,7 +19,8 @@ struct RankingReport {
 /// Declares docs/schema/rank.json.
 void declare(const RankingReport& report, Fields& fields);
 std::string ranking_table(const RankingReport& report);
-/// Mean rank over step time, or over parameters without a machine; names beside the Pareto list.
+/// Returns a plot of the mean rank over step time, or over parameters without a machine; names
+/// beside the Pareto list.
 std::string ranking_plot(const RankingReport& report);
 
 }  // namespace orrery::report

@@ -16,7 +16,7 @@ struct ReinforcementReport {
   reinforcement::Sizing sizing{};
 };
 
-/// A row for each arrangement, the fastest first.
+/// Returns a row for each arrangement, the fastest first.
 std::string reinforcement_table(const ReinforcementReport& report);
 
 /// Declares docs/schema/reinforce.json.

@@ -29,9 +29,9 @@ std::string table_report(const study::Run& run, const TableOptions& options = {}
 /// memory by rank where the run has peaks, what was simulated.
 std::string table_report(const study::WorkloadRun& run, const TableOptions& options = {});
 
-/// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
-/// with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so that
-/// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage and
+/// Returns CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are
+/// joined with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so
+/// that lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage and
 /// memory_moment.
 std::string csv_report(const study::Run& run);
 
@@ -49,7 +49,7 @@ inline constexpr std::string_view kHypothetical =
     "with overlap_tensor tracked and tracked_mca: what hardware that is not sold the result rests "
     "on";
 
-/// A plan as its file would state it, each field typed.
+/// Writes a plan as its file would state it, each field typed.
 void write_plan(JsonWriter& json, const plan::Plan& plan);
 
 /// A value as parse_value reads it back equal: "25 MiB", "true", "selective".
@@ -62,13 +62,14 @@ std::string value_text(const T& value) {
   }
 }
 
-/// Capacity of a device's own memory; 0 where the machine states none.
+/// Returns the capacity of a device's own memory; 0 where the machine states none.
 Bytes capacity_of(const study::WorkloadRun& run);
 
-/// Stages to list, ascending: all, but of more than 16 the first, the last and the fullest.
+/// Returns the stages to list, ascending: all, but of more than 16 the first, the last and the
+/// fullest.
 std::vector<std::size_t> listed_stages(const study::Run& run);
 
-/// Node completions per second of wall time.
+/// Returns the number of node completions per second of wall time.
 double events_per_second(const study::WorkloadRun& run);
 
 }  // namespace orrery::report

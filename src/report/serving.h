@@ -22,17 +22,17 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& metric
 /// communication) and `machine` (then nothing says how far the run can be trusted).
 void declare(const serving::Run& run, const serving::Metrics& metrics,
              const serving::Metrics* unfused, const machine::Machine* machine, Fields& fields);
-/// The same keys, joined with dots, as one header line and one line of values.
+/// Returns the same keys, joined with dots, as one header line and one line of values.
 std::string serving_csv(const serving::Run& run, const serving::Metrics& metrics);
 
-/// A row per request: request, input_tokens, output_tokens, sent_s, queued_s, scheduled_s,
+/// Returns a row per request: request, input_tokens, output_tokens, sent_s, queued_s, scheduled_s,
 /// first_token_s, last_token_s, ttft_s, tpot_s, e2e_s, cached_tokens, preemptions, moved_s.
 std::string serving_requests_csv(const serving::Run& run);
 
-/// Every field of an engine, in its file's sections.
+/// Returns every field of an engine, in its file's sections.
 std::string engine_json(const serving::Engine& engine, bool of_checkpoint = false);
 
-/// Steps as spans and samples as counters, for Perfetto.
+/// Returns the steps as spans and samples as counters, for Perfetto.
 std::string serving_trace(const serving::Run& run);
 
 }  // namespace orrery::report

@@ -8,18 +8,19 @@
 
 namespace orrery::report {
 
-/// Fewest devices and cheapest machine first, then the best of each machine and format, why others
-/// lose, and launch lines of the first for vLLM, SGLang and trtllm-serve.
+/// Returns the fewest devices and cheapest machine first, then the best of each machine and format,
+/// why others lose, and launch lines of the first for vLLM, SGLang and trtllm-serve.
 std::string serving_gpus_text(const serving::GpusFound& found, const std::string& model,
                               const serving::PlanSearch& search);
 
-/// One JSON object: search ("gpus"), model, rate, fewest and cheapest (missing without prices;
-/// objects of machine, format, tp, dp, ep, replicas, gpus, usd_per_hour (0: unknown), attainment,
-/// ttft_p99_s, tpot_p99_s, output_tokens_per_s, cost_per_million_tokens where known, launch: {vllm,
-/// sglang, trtllm}), choices, losers (machine, format, tp, reason), runs, timing {wall_s}.
+/// Returns one JSON object: search ("gpus"), model, rate, fewest and cheapest (missing without
+/// prices; objects of machine, format, tp, dp, ep, replicas, gpus, usd_per_hour (0: unknown),
+/// attainment, ttft_p99_s, tpot_p99_s, output_tokens_per_s, cost_per_million_tokens where known,
+/// launch: {vllm, sglang, trtllm}), choices, losers (machine, format, tp, reason), runs, timing
+/// {wall_s}.
 std::string serving_gpus_json(const serving::GpusFound& found, const std::string& model,
                               const serving::PlanSearch& search);
-/// The choices, one per line under the names of JSON.
+/// Returns the choices, one per line under the names of JSON.
 std::string serving_gpus_csv(const serving::GpusFound& found);
 
 }  // namespace orrery::report

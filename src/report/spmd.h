@@ -48,9 +48,9 @@ struct SpmdRun {
 std::string spmd_table(const SpmdRun& run);
 /// Declares docs/schema/spmd.json.
 void declare(const SpmdRun& run, Fields& fields);
-/// "annotated-graph/1", which spmd::load_graph reads back.
+/// Returns "annotated-graph/1", which spmd::load_graph reads back.
 std::string graph_json(const spmd::OperatorGraph& graph);
-/// "spmd-strategy/1", which spmd::load_strategy reads back.
+/// Returns "spmd-strategy/1", which spmd::load_strategy reads back.
 std::string strategy_json(const SpmdRun& run);
 
 }  // namespace orrery::report

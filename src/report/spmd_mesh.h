@@ -24,7 +24,7 @@ struct MeshRun {
 std::string mesh_table(const MeshRun& run);
 /// Declares docs/schema/spmd-mesh.json.
 void declare(const MeshRun& run, Fields& fields);
-/// The strategy, as load_saved() (planner/spmd/saved.h) reads it.
+/// Returns the strategy, as load_saved() (planner/spmd/saved.h) reads it.
 std::string mesh_strategy_json(const MeshRun& run);
 
 }  // namespace orrery::report

@@ -34,7 +34,7 @@ void write_trace(const study::WorkloadRun& run, JsonWriter& json,
 /// Returns how much write_trace writes: as long a piece of work, without a disk.
 Bytes trace_size(const study::WorkloadRun& run);
 
-/// The same into a file, whole or not at all (written beside it, then renamed).
+/// Writes the same into a file, whole or not at all (written beside it, then renamed).
 Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path,
                               const std::function<void(double)>& progress = {});
 

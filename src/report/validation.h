@@ -10,7 +10,8 @@
 
 namespace orrery::report {
 
-/// Text for a terminal: score of every table and of its groups; `all_rows`: also each row.
+/// Returns text for a terminal: the score of every table and of its groups; `all_rows`: also each
+/// row.
 std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows);
 
 /// Declares each table's rows and scores, those of its groups, of pairs of rows and of choices
@@ -21,12 +22,12 @@ void declare(const std::vector<study::ValidationResult>& results, Fields& fields
 /// Returns whether some row could be run.
 bool has_chart(const study::ValidationResult& result);
 
-/// A chart of one table, predictions over published figures on logarithmic axes; rows more than
-/// 20 % off, at most 8, are named. Requires has_chart().
+/// Returns a chart of one table, predictions over published figures on logarithmic axes; rows more
+/// than 20 % off, at most 8, are named. Requires has_chart().
 std::string validation_plot(const study::ValidationResult& result);
 
-/// The page docs/validation.md: scores, then profile, notes, chart (validation/TABLE.svg beside the
-/// page), scores of groups and rows of every table.
+/// Returns the page docs/validation.md: scores, then profile, notes, chart (validation/TABLE.svg
+/// beside the page), scores of groups and rows of every table.
 std::string validation_page(const std::vector<study::ValidationResult>& results);
 
 }  // namespace orrery::report

@@ -9,10 +9,11 @@
 
 namespace orrery::report {
 
-/// Lines for a terminal; empty where the table has none of it.
+/// Returns the lines for a terminal; empty where the table has none of it.
 std::string metrics_as_text(const study::ValidationResult& result);
 
-/// Markdown of metrics, by group as well, of pairs and of choices; empty where there are none.
+/// Returns Markdown of metrics, by group as well, of pairs and of choices; empty where there are
+/// none.
 std::string metrics_as_page(const study::ValidationResult& result);
 
 }  // namespace orrery::report

@@ -30,12 +30,12 @@ class Inbox {
   virtual Time next() const = 0;
   /// One that is there at `now`, in order of arrival.
   virtual std::optional<Delivery> pop(Time now) = 0;
-  /// Answered, or refused.
+  /// Hears that a request is answered, or refused.
   virtual void ended(std::size_t request, Time at) = 0;
   /// `tokens` of its answer in all are there at `at`. Of steps that are skipped nothing is said.
   virtual void emitted(std::size_t /*request*/, Time /*at*/, std::int64_t /*tokens*/) {}
-  /// Blocks of a copy (`rank`: of all engines') can be found, or no longer. Of those that a request
-  /// has stored, `request` is its number.
+  /// Hears that blocks of a copy (`rank`: of all engines') can be found, or no longer. Of those
+  /// that a request has stored, `request` is its number.
   virtual void changed(std::int64_t /*rank*/, Time /*at*/, std::size_t /*request*/,
                        const scheduler::KvChange& /*change*/) {}
   /// Blocks of requests that have ended are free at last: a lower tier has its copy of them.

@@ -24,12 +24,12 @@ struct CloudPrice {
   std::string source;
 
   Money per_device() const { return Money(usd_per_hour / static_cast<double>(devices)); }
-  /// "p5.48xlarge of aws, us-east-1, 2026-11-09".
+  /// Returns "p5.48xlarge of aws, us-east-1, 2026-11-09".
   std::string name() const;
 };
 
 Result<std::vector<CloudPrice>> parse_cloud_prices(const ConfigNode& node);
-/// The shipped ones.
+/// Returns the shipped ones.
 Result<std::vector<CloudPrice>> load_cloud_prices();
 
 }  // namespace orrery::serving

@@ -47,10 +47,10 @@ class StepShapes {
 
   /// Takes over a step. Ticks stand in the order of copies.
   void form(const std::vector<Copy>& copies, const Ticks& ticks);
-  /// Time of the accelerator, guesses of tokens included.
+  /// Returns the time of the accelerator, guesses of tokens included.
   Time accelerator();
-  /// Energy of a device, mean over the copies, in the time that accelerator() has returned: copies
-  /// that wait draw idle power, guesses the power of their step.
+  /// Returns the energy of a device, mean over the copies, in the time that accelerator() has
+  /// returned: copies that wait draw idle power, guesses the power of their step.
   Energy energy() const { return energy_; }
   std::int64_t tokens() const { return tokens_; }                ///< of all copies
   std::int64_t requests() const { return requests_; }            ///< of all copies

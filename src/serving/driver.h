@@ -51,14 +51,14 @@ class Driver {
   void abort(std::size_t served, Time at);
   /// Returns the times of a request of the run, with what its scheduler has counted.
   Served served(std::size_t number) const;
-  /// Requests and blocks of all copies.
+  /// Returns the requests and blocks of all copies.
   Measures::State load() const;
 
   /// Returns whether a request is short enough to be served.
   bool takes(const requests::Request& request) const;
   /// Tokens of its prompt that the cache of the copy which would get it has.
   std::int64_t cached_tokens(const requests::Request& request) const;
-  /// KvTiers::share() of every copy.
+  /// Calls KvTiers::share() of every copy.
   void share(const std::shared_ptr<KvStore>& store, Bytes block);
 
   // Of pools for prompts and for decoding; requests by their number in the run:
@@ -66,8 +66,9 @@ class Driver {
   /// until let_go().
   void only_prefill() { only_prefill_ = true; }
   void let_go(std::size_t served);
-  /// Blocks for a request whose prompt another engine computes (Scheduler::expect()). `served` has
-  /// what is known of it, its first token too. Its number, or nothing: there are none now.
+  /// Reserves blocks for a request whose prompt another engine computes (Scheduler::expect()).
+  /// `served` has what is known of it, its first token too. Its number, or nothing: there are none
+  /// now.
   std::optional<std::size_t> expect(std::size_t number, const requests::Request& request,
                                     const Served& served);
   /// Says that the keys and values of a request have come.
@@ -105,12 +106,13 @@ class Driver {
   /// Makes the next tick of every copy, whose fetches begin now, and tells what became of blocks.
   /// Returns whether one of them has tokens.
   bool schedule(Ticks& ticks);
-  /// The next arrival, or end of a copy between tiers.
+  /// Returns the next arrival, or end of a copy between tiers.
   Time next_event() const;
   /// Waits for the next event. Returns false if there is none.
   bool wait();
 
-  /// Accelerator and host, of `shapes_`, after so many adapters have been copied.
+  /// Returns the time of accelerator and host, of `shapes_`, after so many adapters have been
+  /// copied.
   Time duration(std::int64_t copied);
   Time duration(const Ticks& ticks);
   void add_token(Copy& copy, const scheduler::Scheduled& entry, Time end, bool beside);
@@ -122,7 +124,7 @@ class Driver {
   /// Advances over steps that only decode, from now on; `shapes_` is of the first of them. Returns
   /// how many. Requires one copy.
   std::int64_t decode_run(std::int64_t most);
-  /// All of the running requests decode one token. False of several copies.
+  /// Returns whether all of the running requests decode one token; false for several copies.
   bool only_decodes(const Ticks& ticks) const;
 
   Run& run_;

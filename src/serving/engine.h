@@ -186,7 +186,7 @@ struct Engine {
   }
   /// Returns the devices of one engine.
   std::int64_t ranks() const { return tp * cp * dp * pp + ffn; }
-  /// One of the engines that compute prompts.
+  /// Returns one of the engines that compute prompts.
   Engine for_prompts() const;
 
   /// Visits the fields, in sections.
@@ -351,15 +351,15 @@ Result<Engine> load_engine(const std::string& name_or_path);
 /// Loads the engine as it serves a model: formats that it does not state are those of the
 /// checkpoint, if that is quantised (step/quantization.h).
 Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path);
-/// The file, or what a file that only names an engine of the table would be.
+/// Returns the file, or what a file that only names an engine of the table would be.
 Result<ConfigNode> engine_node(const std::string& name_or_path);
 Result<Engine> parse_engine(const ConfigNode& node,
                             const std::optional<step::Precision>& checkpoint = {});
 /// Mistakes of an engine that a model and a machine show, with the places of the fields in its
 /// file.
 Error located(Error error, const Engine& engine);
-/// Every field, as a file. `of_checkpoint`: without the formats that are as the engine's table has
-/// them, which are then a checkpoint's own.
+/// Returns every field, as a file. `of_checkpoint`: without the formats that are as the engine's
+/// table has them, which are then a checkpoint's own.
 std::string to_yaml(const Engine& engine, bool of_checkpoint = false);
 /// The value of "section.field" as a file has it; "" where there is no such field.
 std::string field_text(const Engine& engine, std::string_view path);

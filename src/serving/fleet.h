@@ -57,7 +57,7 @@ class Fleet {
   bool takes(const requests::Request& request) const;
   /// Returns the times of a request that it has.
   Served served(std::size_t request) const;
-  /// Requests of all engines, and the blocks that they use.
+  /// Returns the requests of all engines, and the blocks that they use.
   Measures::State load() const;
 
  private:

@@ -27,9 +27,9 @@ struct GpusFound {
   double wall_s = 0;
 };
 
-/// The fewest replicas of each layout (tp, and of experts dp = ep, over 1, 2, 4 ... devices) that
-/// keep the objectives for `attainment` of the requests, behind a router that gives a request to
-/// the engine with the fewest. Layouts are tried in the order of
+/// Returns the fewest replicas of each layout (tp, and of experts dp = ep, over 1, 2, 4 ...
+/// devices) that keep the objectives for `attainment` of the requests, behind a router that gives a
+/// request to the engine with the fewest. Layouts are tried in the order of
 ///
 ///   bound = devices x ceil(0.9 x tokens/s of the load / most tokens/s by formula within tpot)
 ///

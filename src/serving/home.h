@@ -105,9 +105,9 @@ struct HomeRun {
 /// window that does not fit.
 Result<HomeRun> serve_at_home(const zoo::Model& model, const machine::Machine& machine,
                               const Home& home);
-/// Devices of their own kinds, the master first: each is the device of its machine, behind the
-/// first dimension of its network. `devices` of `home` is their number. Mistakes: as above, of
-/// each; no format in which all compute.
+/// Serves on devices of their own kinds, the master first: each is the device of its machine,
+/// behind the first dimension of its network. `devices` of `home` is their number. Mistakes: as
+/// above, of each; no format in which all compute.
 Result<HomeRun> serve_at_home(const zoo::Model& model, std::span<const machine::Machine> machines,
                               const Home& home);
 

@@ -17,9 +17,9 @@ struct MeasuredRequest {
   Time tpot{0};  ///< 0: an answer of one token
 };
 
-/// Rows of a table with columns input_tokens, output_tokens, sent_s, ttft_s, tpot_s and, if there
-/// are such, status: rows of another status than 200 are left out. Mistakes: missing columns, what
-/// is no number, no rows at all.
+/// Reads rows of a table with columns input_tokens, output_tokens, sent_s, ttft_s, tpot_s and, if
+/// there are such, status: rows of another status than 200 are left out. Mistakes: missing columns,
+/// what is no number, no rows at all.
 Result<std::vector<MeasuredRequest>> read_measured_requests(const CsvTable& table);
 
 /// Mean |ln(predicted / measured)| of requests.

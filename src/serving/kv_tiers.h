@@ -60,9 +60,9 @@ struct NamedTier {
   std::optional<Bandwidth> store;
 };
 Result<std::vector<NamedTier>> named_tiers(const std::string& text);
-/// "host:100 GB,nvme": memory tiers of the device after its first one, or `remote`, a store behind
-/// the outermost dimension of the network; a size each, per device, or all that the tier has (of
-/// `remote` it must be stated). Mistakes: other names, sizes.
+/// Reads "host:100 GB,nvme": memory tiers of the device after its first one, or `remote`, a store
+/// behind the outermost dimension of the network; a size each, per device, or all that the tier has
+/// (of `remote` it must be stated). Mistakes: other names, sizes.
 Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::Machine& machine);
 
 /// Content of a tier that several engines write to. They ask in the order of time.
@@ -70,7 +70,7 @@ class KvStore {
  public:
   explicit KvStore(Bytes capacity, Bandwidth own = Bandwidth(0)) : content_(capacity), own_(own) {}
 
-  /// End of moving `bytes` by its own bandwidth, after what it was asked for before.
+  /// Returns the end of moving `bytes` by its own bandwidth, after what it was asked for before.
   Time moved(Time begin, Bytes bytes);
 
   bool holds(std::uint64_t key) const { return content_.holds(static_cast<std::int64_t>(key)); }
@@ -109,7 +109,7 @@ class KvTiers : public scheduler::LowerTiers {
 
   bool holds(std::uint64_t key) const override;
   void fetch(Time at, const scheduler::Fetch& fetch);
-  /// False: the tiers have or get all of it; nothing begins.
+  /// Returns false where the tiers have or get all of it; nothing begins then.
   bool write(Time at, scheduler::RequestIndex request, const std::vector<std::uint64_t>& keys);
 
   /// Returns when the next copy ends, or a shared store has more; Time::max(): none is in flight.

@@ -15,7 +15,7 @@ struct SpokenFlag {
 };
 std::optional<SpokenFlag> spoken_flag(const std::string& word);
 
-/// vLLM's suffixes of numbers: 32k is 32,000, 32K is 32,768. Other texts stay as they are.
+/// Reads vLLM's suffixes of numbers: 32k is 32,000, 32K is 32,768. Other texts stay as they are.
 std::string plain_number(const std::string& text);
 
 /// "-1" is a value.

@@ -39,7 +39,7 @@ class Measures {
   /// The run is over.
   void finish();
 
-  /// The time of the next sample, which is taken in the first step that ends then or later.
+  /// Returns the time of the next sample, which is taken in the first step that ends then or later.
   Time next_sample() const { return next_sample_; }
 
  private:

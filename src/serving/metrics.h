@@ -58,19 +58,20 @@ struct Metrics {
   std::optional<Energy> energy;
   std::optional<Money> cost_per_million_tokens;
 };
-/// Energy: devices x (that of the steps, by the power of their kernels (compute/clock.h), and idle
-/// power between them); cost: devices x price over output tokens; of a fleet that scales, the
-/// devices held on the mean. Neither where the machine does not state them.
+/// Returns the measures of a run. Energy: devices x (that of the steps, by the power of their
+/// kernels (compute/clock.h), and idle power between them); cost: devices x price over output
+/// tokens; of a fleet that scales, the devices held on the mean. Neither where the machine does not
+/// state them.
 Metrics metrics(const Run& run, const machine::Machine& machine,
                 const Objectives* objectives = nullptr);
 
-/// Energy over duration, of all devices. Requires an energy.
+/// Returns the energy over duration, of all devices. Requires an energy.
 Power mean_power(const Metrics& metrics);
 
-/// "ttft=500ms,tpot=30ms".
+/// Reads "ttft=500ms,tpot=30ms".
 tl::expected<Objectives, std::string> parse_objectives(std::string_view text);
-/// Share of all requests (also refused and rejected ones) that keep every limit. TPOT of one token
-/// is 0.
+/// Returns the share of all requests (also refused and rejected ones) that keep every limit. TPOT
+/// of one token is 0.
 double attainment(const Run& run, const Objectives& objectives);
 
 }  // namespace orrery::serving

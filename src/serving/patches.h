@@ -114,8 +114,9 @@ struct PatchRun {
   std::vector<PatchRow> rows;
 };
 
-/// All schemes. Mistakes: an unknown network, numbers out of range, a height that n does not divide
-/// (8 n pixels), devices that the machine has not, one that computes in neither bf16 nor fp16.
+/// Runs all schemes. Mistakes: an unknown network, numbers out of range, a height that n does not
+/// divide (8 n pixels), devices that the machine has not, one that computes in neither bf16 nor
+/// fp16.
 Result<PatchRun> patch_parallel(const machine::Machine& machine, const PatchQuery& query);
 
 }  // namespace orrery::serving

@@ -45,9 +45,9 @@ inline constexpr std::array kFormats{
     Format{"gptq", "as awq", graph::DataType::fp4, graph::DataType::bf16, graph::DataType::bf16,
            0.15625},
 };
-/// "bf16, w8a8, ...", for messages.
+/// Returns "bf16, w8a8, ...", for messages.
 std::string format_names();
-/// The engine with a format instead of its own and its checkpoint's.
+/// Returns the engine with a format instead of its own and its checkpoint's.
 Engine with_format(Engine engine, const Format& format);
 
 struct PlanSearch {
@@ -71,7 +71,7 @@ struct Layout {
   std::string format;  ///< of kFormats; "": the engine's
   std::int64_t devices = 1;
 
-  /// "dgx-h100 w8a8 tp4 pp2", "dgx-h100 w8a8 prefill 2xtp1 decode 3xtp2"
+  /// Returns "dgx-h100 w8a8 tp4 pp2", "dgx-h100 w8a8 prefill 2xtp1 decode 3xtp2"
   std::string name() const;
 };
 
@@ -105,8 +105,9 @@ struct PlansFound {
   double wall_s = 0;
 };
 
-/// Pools: for every tp of engines that compute prompts, tp of those that decode, and seats of
-/// these, the numbers x and y of them, on as many devices as there may be, with the largest
+/// Searches plans. Pools: for every tp of engines that compute prompts, tp of those that decode,
+/// and seats of these, the numbers x and y of them, on as many devices as there may be, with the
+/// largest
 ///   min(x prompts/s, y answers/s) / devices
 /// by formula (rate matching: aiconfigurator). Degrees are the divisors of the devices (tp, pp, and
 /// for experts dp = ep) that the model allows, seats powers of two up to 1024 a copy that the KV

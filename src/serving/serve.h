@@ -129,7 +129,7 @@ struct Run {
   double wall_s = 0;
 };
 
-/// Blocks for requests: those stated, or what the memory holds.
+/// Returns the number of blocks for requests: those stated, or what the memory holds.
 ///   blocks = floor(room / (block_size cache.per_token)) - null blocks
 ///   room   = utilization memory - weights - activations(max_num_batched_tokens / cp, max_num_seqs)
 ///            - framework - communicator [tp > 1]

@@ -16,7 +16,7 @@ struct StatedField {
   std::string flag;  ///< for mistakes
 };
 
-/// load_engine_for() of a file with these fields instead of its own.
+/// Returns load_engine_for() of a file with these fields instead of its own.
 Result<Engine> load_engine_with(const zoo::ModelFile& model, const std::string& name_or_path,
                                 const std::vector<StatedField>& fields);
 

@@ -20,7 +20,8 @@ struct Steady {
   double tokens_per_s = 0;
 };
 
-/// Mean-value formula of `requests` at once, each followed by another when it ends:
+/// Returns the steady state by the mean-value formula of `requests` at once, each followed by
+/// another when it ends:
 ///
 ///   c = ceil(input / tokens of a step)                chunks of a prompt
 ///   m = min(requests / dp (o - 1) / (o - 1 + c [+ 1 if asynchronous]),   decode at a time
@@ -35,7 +36,7 @@ struct Steady {
 Steady steady_state(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
                     std::int64_t requests, const MeanLoad& load);
 
-/// The same of an engine that only decodes (load.input is in its cache): step(m, 0).
+/// Returns the same of an engine that only decodes (load.input is in its cache): step(m, 0).
 Steady steady_decodes(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
                       std::int64_t requests, const MeanLoad& load);
 
@@ -50,7 +51,8 @@ Prompts steady_prompts(step::StepCost& cost, const Engine& engine, const MeanLoa
 /// Returns the time of guessing tokens for the decodes of a step, one after another.
 Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape& shape);
 
-/// Accelerator and host: the greater if the engine is asynchronous, else their sum.
+/// Returns the time of accelerator and host: the greater if the engine is asynchronous, else their
+/// sum.
 Time with_host(const Engine& engine, Time accelerator, std::int64_t requests);
 
 }  // namespace orrery::serving

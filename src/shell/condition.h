@@ -22,7 +22,8 @@ struct Condition {
   bool asks_files = false;  ///< a file or folder is tested: it is taken to be there
 };
 
-/// `words`: expanded, without the brackets. `patterns`: the right side of = and == is a pattern.
+/// Returns the condition that words state. `words`: expanded, without the brackets. `patterns`: the
+/// right side of = and == is a pattern.
 Condition condition_of(const std::vector<std::string>& words, bool patterns);
 
 }  // namespace orrery::shell

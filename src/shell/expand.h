@@ -40,19 +40,20 @@ struct Scope {
   const Value* find(std::string_view name) const;
 };
 
-/// The fields of a word: unquoted variables are split at blanks, arrays in quotes give a field an
-/// item.
+/// Returns the fields of a word: unquoted variables are split at blanks, arrays in quotes give a
+/// field an item.
 std::vector<Word> fields_of(Scope& scope, std::string_view raw, int line);
-/// The text of a word, which is not split.
+/// Returns the text of a word, which is not split.
 std::string text_of(Scope& scope, std::string_view raw, int line);
 /// Returns what is in double quotes, expanded.
 std::string quoted_text(Scope& scope, std::string_view inner, int line);
 
-/// The lines of a here-document, whose quotes are letters.
+/// Returns the lines of a here-document, whose quotes are letters.
 std::string document_text(Scope& scope, std::string_view lines, int line);
 
-/// Integer arithmetic as in $(( )): + - * / % ** comparisons && || ! ?: parentheses, names, = and
-/// +=; nothing where an operand is unknown or the text is none; 64 bits, which wrap as bash's do.
+/// Returns integer arithmetic as in $(( )): + - * / % ** comparisons && || ! ?: parentheses, names,
+/// = and +=; nothing where an operand is unknown or the text is none; 64 bits, which wrap as bash's
+/// do.
 std::optional<std::int64_t> arithmetic(Scope& scope, std::string_view text);
 
 /// Says whether `text` matches the pattern of * ? [...].

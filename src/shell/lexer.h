@@ -23,10 +23,10 @@ struct Token {
 Result<std::vector<Token>> tokens_of(std::string_view text, const std::string& file,
                                      int first_line);
 
-/// The place after the bracket that closes the one at `at`, with quotes and nested brackets
+/// Returns the place after the bracket that closes the one at `at`, with quotes and nested brackets
 /// skipped; npos when there is none, or more than 64 within each other. `text[at]` is '(' or '{'.
 std::size_t after_bracket(std::string_view text, std::size_t at, int depth = 0);
-/// The place after the quote that closes the one at `at`; npos when there is none.
+/// Returns the place after the quote that closes the one at `at`; npos when there is none.
 std::size_t after_quote(std::string_view text, std::size_t at, int depth = 0);
 
 }  // namespace orrery::shell

@@ -14,7 +14,7 @@ struct Expanded {
   bool list = false;  ///< $@ or ${X[@]}: a field an item where it is quoted
 };
 
-/// `inner`: what is between the braces, or a bare name.
+/// Expands a parameter. `inner`: what is between the braces, or a bare name.
 Expanded expand_parameter(Scope& scope, std::string_view inner, int line, bool quoted);
 
 }  // namespace orrery::shell

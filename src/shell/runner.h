@@ -47,7 +47,7 @@ class Statements {
 
   /// Runs to the end of the text.
   void all();
-  /// The statement at the place where this began: the body of a function.
+  /// Runs the statement at the place where this began: the body of a function.
   void body();
 
  private:

@@ -37,10 +37,10 @@ struct Script {
   std::map<std::string, std::string> processes;
 };
 
-/// `given`: NAME=value is a variable's value whatever the script sets it to; other words are $1, $2
-/// ... Mistakes, each with file:line: open quotes and braces; words of grammar without their end; a
-/// script that leaves by `exit` before it runs a command *.py or `megatron`; more than 100,000
-/// steps.
+/// Reads a script. `given`: NAME=value is a variable's value whatever the script sets it to; other
+/// words are $1, $2 ... Mistakes, each with file:line: open quotes and braces; words of grammar
+/// without their end; a script that leaves by `exit` before it runs a command *.py or `megatron`;
+/// more than 100,000 steps.
 Result<Script> read_script(std::string_view text, const std::string& file,
                            const std::vector<std::string>& given = {});
 

@@ -118,7 +118,7 @@ class ChainWalk {
   /// Starts what can start, at the beginning of the chain.
   void begin(Time now) { start_all(now, 0); }
 
-  /// Everything that happens at place.next(). Kernels keep their speed: see change_speed.
+  /// Does everything that happens at place.next(). Kernels keep their speed: see change_speed.
   void step() {
     const Time now = place_.next();
     for (std::size_t lane = 0; lane < chain_.lane_count; ++lane) {
@@ -292,7 +292,8 @@ Time chain_end(const RankState& rank);
 /// Returns a collective's time if it runs alone whatever else happens; else nothing.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;
 
-/// `serial`: by stream, whether its nodes only run after a compute node of their instance.
+/// Finds the chains of a template. `serial`: by stream, whether its nodes only run after a compute
+/// node of their instance.
 ChainTable find_chains(const BoundTemplate& shape, const LedgerRows& rows,
                        const std::vector<bool>& serial, const Undisturbed& undisturbed);
 

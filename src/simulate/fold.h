@@ -77,7 +77,7 @@ inline std::int64_t shifted(const graph::Digit& digit, std::int64_t rank, std::i
 Fold fold_by(std::vector<graph::Digit> folded, std::vector<std::string> reasons,
              std::int64_t ranks);
 
-/// `bound`: all templates. `refusal`: why nothing may fold, if so.
+/// Folds ranks. `bound`: all templates. `refusal`: why nothing may fold, if so.
 Fold fold_ranks(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
                 const std::optional<std::string>& refusal);
 

@@ -68,7 +68,7 @@ struct Job {
       remaining = static_cast<double>(kernel->work.value());
     }
   }
-  /// The running kernel's part up to now, which a stopped rank counts as its too.
+  /// Books the running kernel's part up to now, which a stopped rank counts as its too.
   void book(Time now) {
     const Time elapsed = std::min(now - since, left_of_kernel());
     remaining = std::max(

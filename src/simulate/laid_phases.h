@@ -13,7 +13,7 @@
 
 namespace orrery::simulate {
 
-/// The links of a machine: those of its topology where it has one.
+/// Returns the links of a machine: those of its topology where it has one.
 topology::LinkMap laid_links(const machine::Machine& machine);
 
 /// LaidPhases says what the messages of a phase do to the links of the machine's topology.

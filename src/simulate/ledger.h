@@ -47,7 +47,7 @@ class Ledger {
     computing_ = true;
     phase_ = phase;
   }
-  /// `stall`: part of the compute span in which it waited for the host.
+  /// Ends a compute span. `stall`: part of the compute span in which it waited for the host.
   void end_compute(Time now, Time stall) {
     book(now);
     computing_ = false;
@@ -116,7 +116,7 @@ class Ledger {
   }
 
  private:
-  /// The first category of an active communication.
+  /// Returns the first category of an active communication.
   std::size_t exposed() const {
     std::size_t first = rows_->categories.bubble();
     for (const graph::GroupIndex group : active_groups_) {

@@ -92,7 +92,8 @@ class Loop {
   void finish_transport(Activity activity);
   void finish_message(const FlowRoute& route, RunningId send);
   void complete(RunningId id);
-  /// `cause`: the node's span or, where it takes no time, what let it begin.
+  /// Releases what waits for a node. `cause`: the node's span or, where it takes no time, what let
+  /// it begin.
   void release(const Running& done, std::uint32_t cause);
 
   bool try_chain(RankIndex rank, std::int64_t instance, const Chain& chain);

@@ -67,7 +67,7 @@ struct PhasePlan {
   RankPair ends(std::uint32_t group, std::uint32_t message) const {
     return routes->ends(group * list->pairs().size() + list->pair(message));
   }
-  /// Messages carry whole bytes.
+  /// Returns the bytes of a message, which are whole.
   Bytes bytes(std::uint32_t message) const;
 };
 
@@ -136,7 +136,7 @@ class MessagePlans {
   const collective::MessageList& list(CommunicatorIndex communicator,
                                       const collective::CollectivePhase& phase,
                                       const Groups& groups);
-  /// `mirrored`: on the links that stand for those of the routes.
+  /// Returns the routes of a phase. `mirrored`: on the links that stand for those of the routes.
   const RouteTable& routes(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
                            const collective::MessageList& list, const Groups& groups,
                            bool mirrored);
@@ -154,8 +154,9 @@ class MessagePlans {
   std::map<Shape, RouteTable> routes_;
 };
 
-/// Members of a communicator (ranks, ascending) by the groups in which they run `phase`, each in
-/// the order of its schedule. `phases`: of the whole collective; their extents span the members.
+/// Returns the members of a communicator (ranks, ascending) by the groups in which they run
+/// `phase`, each in the order of its schedule. `phases`: of the whole collective; their extents
+/// span the members.
 std::vector<std::vector<std::int64_t>> groups_of(
     const collective::CollectivePhase& phase,
     const std::vector<collective::CollectivePhase>& phases,

@@ -38,15 +38,16 @@ struct NetworkRow {
                           const SimulateOptions&) = nullptr;
 };
 
-/// All of them: those that the code names in the order of the enumeration, then others by name.
+/// Returns all of them: those that the code names in the order of the enumeration, then others by
+/// name.
 const std::vector<NetworkRow>& networks();
 
 inline const NetworkRow& row_of(NetworkModel model) {
   return networks()[static_cast<std::size_t>(model)];
 }
 
-/// The models of this library, and the list that networks() puts in order: these, unless a program
-/// that links it defines a network_list() of its own.
+/// Returns the models of this library, and the list that networks() puts in order: these, unless a
+/// program that links it defines a network_list() of its own.
 std::vector<NetworkRow> shipped_networks();
 std::vector<NetworkRow> network_list();
 

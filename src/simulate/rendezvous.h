@@ -28,7 +28,7 @@ class RunningNodes {
     return id;
   }
   void remove(RunningId id) { free_.push_back(id); }
-  /// All places, those that are free too.
+  /// Returns all places, those that are free too.
   std::vector<Running>& places() { return nodes_; }
 
  private:
@@ -59,7 +59,7 @@ class Rendezvous {
         meetings_(wiring.communicator_count()),
         mailboxes_(wiring.mailbox_count()) {}
 
-  /// A copy, or the send of a message, by itself.
+  /// Begins a copy, or the send of a message, by itself.
   Activity begin(RunningId node, bool message) {
     const Activity activity = new_activity(message);
     moving_[activity].nodes.push_back(node);
@@ -78,7 +78,7 @@ class Rendezvous {
     return activity;
   }
   const std::vector<RunningId>& nodes(Activity activity) const { return moving_[activity].nodes; }
-  /// Moved: what it was. `give_back` keeps its memory.
+  /// Ends an activity and returns what it was, moved. `give_back` keeps its memory.
   Moving end(Activity activity) {
     free_.push_back(activity);
     return {moving_[activity].message, std::move(moving_[activity].nodes)};

@@ -34,7 +34,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   return run_on(T::kTraits, make, workload, machine, options);
 }
 
-/// A network in which Links carry every message; value, names and sentence are the row's.
+/// Returns a network in which Links carry every message; value, names and sentence are the row's.
 template <class Links>
 NetworkRow message_network(NetworkRow row) {
   row.links_change = Links::kTraits.links_change;

@@ -68,7 +68,7 @@ class SpanRecorder {
       spans_[span].host_stall = stall;
     }
   }
-  /// The same message on the receiver's side; its span.
+  /// Adds the same message on the receiver's side; returns its span.
   std::uint32_t receive(std::uint32_t send, std::int64_t rank) {
     if (!on_) {
       return Span::kNone;
@@ -80,13 +80,13 @@ class SpanRecorder {
     received.cause = send;
     return send + 1;
   }
-  /// The stream of its rank that waited for it.
+  /// Sets the stream of its rank that waited for it.
   void set_stream(std::uint32_t span, graph::StreamIndex stream) {
     if (on_) {
       spans_[span].stream = stream;
     }
   }
-  /// A role's instance of that number; those that it has already are left out.
+  /// Notes a role's instance of that number; those that it has already are left out.
   void note_issued(int role, std::int64_t number, const graph::Instance& instance) {
     auto& issued = issued_[static_cast<std::size_t>(role)];
     if (on_ && number == std::ssize(issued)) {

@@ -138,8 +138,8 @@ class SteadyState {
     }
   }
 
-  /// The least cycle for which the last periods took as long as those before; only then is it worth
-  /// writing down the state.
+  /// Returns the least cycle for which the last periods took as long as those before; only then is
+  /// it worth writing down the state.
   static std::optional<std::size_t> cycle_by_time(const std::deque<Mark>& marks) {
     const auto took = [&](std::size_t back) {
       const std::size_t last = marks.size() - 1 - back;
@@ -215,7 +215,7 @@ class SteadyState {
     }
   }
 
-  /// Steps ended, and were being watched, as in the cycle before, later.
+  /// Moves the ends of steps: steps ended, and were watched, as in the cycle before, but later.
   void move_step_ends(const Watch& watch, const Mark& before, const Mark& now, std::int64_t times) {
     const std::int64_t cycle = now.period - before.period;
     const auto cycle_steps = static_cast<std::size_t>(cycle * watch.periods.front().steps);

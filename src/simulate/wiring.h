@@ -41,7 +41,7 @@ class Wiring {
   const std::vector<graph::Digit>& folded() const { return folded_; }
   const LinkMirrors& mirrors() const { return mirrors_; }
   std::size_t communicator_count() const { return communicators_.size(); }
-  /// The rank's communicator of a group; kNone when it is alone.
+  /// Returns the rank's communicator of a group; kNone when it is alone.
   CommunicatorIndex communicator_of(RankIndex rank, graph::GroupIndex group) const {
     return communicator_of_[rank * groups_ + *group];
   }

@@ -31,10 +31,10 @@ struct SweepTable {
   std::vector<std::string> notes;
 };
 
-/// ports: sweep_collective, the closed forms, which a collective alone takes there to the
-/// picosecond. Others, and machines with a topology: every size simulated. Mistakes: those of
-/// sweep_case and of simulate; chunks of themis or hierarchical on another network than ports;
-/// those of the file of published bandwidths.
+/// Sweeps a collective on a network. On ports it is sweep_collective, the closed forms, which a
+/// collective alone takes there to the picosecond. Others, and machines with a topology: every size
+/// simulated. Mistakes: those of sweep_case and of simulate; chunks of themis or hierarchical on
+/// another network than ports; those of the file of published bandwidths.
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
                             const collective::SweepOptions& options,
                             const simulate::Progress& progress = {});

@@ -41,8 +41,9 @@ struct RunFigures {
 /// Returns whether the document claims to be a run's report (it has a step time or a breakdown).
 bool is_run(const ConfigNode& node);
 
-/// Groups: "step" (step_time_s, tokens_per_s, FLOP rates, mfu, hfu), breakdown_s, hidden_s,
-/// memory_bytes (of the fullest stage), energy, cost; the last four if there.
+/// Parses the figures of a run. Groups: "step" (step_time_s, tokens_per_s, FLOP rates, mfu, hfu),
+/// breakdown_s, hidden_s, memory_bytes (of the fullest stage), energy, cost; the last four if
+/// there.
 /// Mistakes: fields that every report has and this one lacks; numbers that are none.
 Result<RunFigures> parse_run(const ConfigNode& node);
 

@@ -55,7 +55,7 @@ struct StepCost {
 /// Returns the price of a step; nothing when the machine does not state its price.
 std::optional<StepCost> cost_of(const Run& run);
 
-/// Tokens of one step.
+/// Returns the number of tokens of one step.
 double tokens_of(const Run& run);
 
 }  // namespace orrery::study

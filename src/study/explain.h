@@ -27,8 +27,8 @@ struct Sensitivity {
   Time step_time{0};
   double change = 0;
   double elasticity = 0;
-  /// Became slower although it got more: a scheduling anomaly (an earlier message that shares a
-  /// link, a collective that meets other kernels). Not hidden.
+  /// Returns whether the step became slower although it got more: a scheduling anomaly (an earlier
+  /// message that shares a link, a collective that meets other kernels). Not hidden.
   bool anomaly() const { return change > 0; }
 };
 

@@ -31,12 +31,12 @@ std::vector<FitChange> fit_advice(const zoo::Model& model, const machine::Machin
                                   const plan::Plan& plan, std::size_t most,
                                   const std::function<void(double)>& progress = {});
 
-/// The longest of half the plan's sequence, a quarter ... down to 128 tokens with which it fits as
-/// it is: other work, so no advice where there is any. 0: none.
+/// Returns the longest of half the plan's sequence, a quarter ... down to 128 tokens with which it
+/// fits as it is: other work, so no advice where there is any. 0: none.
 std::int64_t fitting_sequence(const zoo::Model& model, const machine::Machine& machine,
                               const plan::Plan& plan);
 
-/// "recompute: selective (12.3 s a step, 71.2 GiB of the fullest device)".
+/// Returns "recompute: selective (12.3 s a step, 71.2 GiB of the fullest device)".
 std::string to_string(const FitChange& change);
 
 }  // namespace orrery::study

@@ -65,8 +65,8 @@ struct JobsRun {
   std::uint64_t events = 0;  ///< of the run together
 };
 
-/// Devices of the jobs in the order of the file. Mistakes: too few devices; stated ones that there
-/// are not or that another job has.
+/// Returns the devices of the jobs in the order of the file. Mistakes: too few devices; stated ones
+/// that there are not or that another job has.
 Result<std::vector<std::vector<std::int64_t>>> place(const JobsFile& file, std::int64_t devices,
                                                      std::int64_t node);
 

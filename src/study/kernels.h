@@ -139,9 +139,9 @@ Result<Kernels> kernels_of(const GemmQuery& query, const compute::Device& device
                            const std::string& where);
 Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& device,
                            const std::string& where);
-/// Permutation, first products, activation, second products, weighted sum. A rank has num_tokens
-/// topk / ep rows (power_law: times greatest_load), in equal parts on its experts; no row, no
-/// expert.
+/// Returns the kernels: permutation, first products, activation, second products, weighted sum. A
+/// rank has num_tokens topk / ep rows (power_law: times greatest_load), in equal parts on its
+/// experts; no row, no expert.
 Result<Kernels> kernels_of(const MoeQuery& query, const compute::Device& device,
                            const std::string& where);
 
@@ -151,11 +151,11 @@ struct KernelRow {
   double flops_per_s = 0;
   double bytes_per_s = 0;  ///< operands and results, each once
 };
-/// One after the other.
+/// Times kernels one after the other.
 KernelRow time_kernels(const Kernels& kernels, const compute::Device& device);
 
-/// One query per row: columns are named as its fields, type also dtype; kRequired must be there,
-/// others of the file are not read. Mistakes of all rows, at most 20.
+/// Reads one query per row: columns are named as its fields, type also dtype; kRequired must be
+/// there, others of the file are not read. Mistakes of all rows, at most 20.
 template <class Query>
 Result<std::vector<Query>> read_queries(const CsvTable& table);
 

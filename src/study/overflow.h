@@ -15,7 +15,8 @@ namespace orrery::study {
 /// Requires: a verified workload, the machine fitted to its ranks.
 Error overflowing_time(const graph::Workload& workload, const machine::Machine& machine);
 
-/// simulate(), of which a run that fails is explained by overflowing_time(), if that explains it.
+/// Runs simulate(), of which a run that fails is explained by overflowing_time(), if that explains
+/// it.
 Result<simulate::Timeline> simulate_in_range(const graph::Workload& workload,
                                              const machine::Machine& machine,
                                              const simulate::SimulateOptions& options);

@@ -169,7 +169,7 @@ struct MeasuredColumn {
   std::optional<double> goal{};         ///< largest mean absolute error of the metric, as a share
   std::optional<double> median_goal{};  ///< largest median of them
 
-  /// The measure of a row with this text in column `by`; nothing: none has the text.
+  /// Returns the measure of a row with this text in column `by`; nothing: none has the text.
   std::optional<Measure> measure_of(std::string_view text) const;
   /// Returns the texts that choose a measure, for messages.
   std::string known_texts() const;
@@ -198,7 +198,8 @@ struct CaseColumn {
   std::vector<Value> values;
 
   std::vector<std::string> columns() const;  ///< {"a", "b"} of "a/b"
-  /// The case's settings; nothing: none has the text, or the texts joined as the columns are.
+  /// Returns the case's settings; nothing: none has the text, or the texts joined as the columns
+  /// are.
   std::optional<std::vector<Setting>> settings_of(std::string_view text) const;
 };
 

@@ -53,7 +53,8 @@ struct RunPlan {
   std::optional<WrittenCheckpoint> checkpoint;  ///< where its cost follows from the machine
 };
 
-/// `pue` multiplies the devices' energy: what cooling and power supplies draw beside them.
+/// Plans a run. `pue` multiplies the devices' energy: what cooling and power supplies draw beside
+/// them.
 /// Mistakes: fewer tokens than one step has, a job that makes no progress between its stops.
 Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& asked,
                          std::int64_t seeds, double pue);
@@ -72,7 +73,7 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
 ///           the states' own.
 Result<WrittenCheckpoint> written_checkpoint(const Run& run, const CheckpointPath& path);
 
-/// "15T", "300B", "1.5e12" -> tokens. K, M, B (or G) and T are powers of 1000.
+/// Reads "15T", "300B" or "1.5e12" as tokens. K, M, B (or G) and T are powers of 1000.
 tl::expected<double, std::string> parse_tokens(std::string_view text);
 
 }  // namespace orrery::study

@@ -83,7 +83,7 @@ struct TableCase {
   TableNames names;
   plan::Plan plan;
 
-  /// The named model; else GPT-2 architecture (gpt_model) with positions for one sequence.
+  /// Returns the named model; else GPT-2 architecture (gpt_model) with positions for one sequence.
   Result<zoo::Model> model() const;
 };
 

@@ -109,7 +109,7 @@ class ErrorModel {
  public:
   /// Mistakes: types, unknown fields, percentiles in the wrong order, negative deviations.
   static Result<ErrorModel> parse(const ConfigNode& node);
-  /// The shipped one.
+  /// Returns the shipped one.
   static Result<ErrorModel> load();
 
   Trust trust(const Causes& causes) const;
@@ -141,7 +141,7 @@ class ErrorModel {
 /// Returns what the shipped error model says of a prediction. Mistakes: as ErrorModel::load().
 Result<Trust> trust_in(const Causes& causes);
 
-/// The standard deviation of the logarithm of the ratio of two predictions.
+/// Returns the standard deviation of the logarithm of the ratio of two predictions.
 double joint_sigma(const Causes& a, const Sigma& sigma_a, const Causes& b, const Sigma& sigma_b);
 
 /// 80 % of a normal distribution lies within this many standard deviations.

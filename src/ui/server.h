@@ -34,7 +34,7 @@ struct Page {
   std::string_view text;
 };
 
-/// The page itself, its script and its style.
+/// Returns the page itself, its script and its style.
 const std::vector<Page>& pages();
 
 /// POST path: the body's text in, JSON out; mistakes are {"error": text} with status 422.

@@ -29,7 +29,7 @@ constexpr auto named_values(Topology) {
 
 using Extents = std::array<std::int32_t, 3>;  ///< x, y, z; of two switches GPUs of each, switches
 
-/// The published extents: 5 x 5, 4 x 4, 2 x 2 x 2, 8 x 2.
+/// Returns the published extents: 5 x 5, 4 x 4, 2 x 2 x 2, 8 x 2.
 Extents published_extents(Topology topology);
 
 /// A block of nodes, as a stage or a group holds it.

@@ -58,7 +58,7 @@ class Steps {
   enum class Ring : std::uint8_t { gather, reduce, exchange };
   std::uint32_t message(std::uint32_t source, std::uint32_t target, Bytes bytes,
                         const std::vector<std::uint32_t>& after);
-  /// A message, and its addition where `kind` reduces.
+  /// Returns what follows a message, and its addition where `kind` reduces.
   std::uint32_t arrival(Ring kind, std::uint32_t source, std::uint32_t target, Bytes bytes,
                         const std::vector<std::uint32_t>& after);
   std::uint32_t addition(std::uint32_t node, Bytes bytes, std::uint32_t after);

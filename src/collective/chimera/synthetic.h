@@ -28,7 +28,7 @@ struct Synthetic {
   std::int64_t top_k = 2;  ///< k, of pairs with ep
 };
 
-/// The pair's sequence. `artifact`: with its defects (steps.h).
+/// Runs the pair's sequence. `artifact`: with its defects (steps.h).
 flit::LoopResult run_synthetic(const Synthetic& study, bool fused, bool artifact,
                                bool shortcuts = true);
 

@@ -49,8 +49,8 @@ struct Training {
   std::int64_t top_k = 2;         ///< k; experts have two dp groups in a stage
 };
 
-/// Stages as blocks of equal ranks, each near the one before. Fewer than asked for: there is no
-/// room for more.
+/// Returns the stages as blocks of equal ranks, each near the one before. Fewer than asked for:
+/// there is no room for more.
 std::vector<Block> place_stages(Topology topology, const Extents& extents, std::int32_t stages);
 
 struct TrainingCycles {

@@ -19,7 +19,8 @@ using Cost = std::function<double(const Step&, const Shape&)>;
 /// Bytes that the busiest rank sends.
 Cost byte_cost(const Mesh& mesh);
 
-/// Seconds on the machine alone, whose first devices the mesh has, its first axis innermost.
+/// Returns the seconds on the machine alone, whose first devices the mesh has, its first axis
+/// innermost.
 ///
 ///   all_gather, reduce_scatter, all_reduce, all_to_all of one axis: collective/cost.h, algorithm
 ///     auto

@@ -133,7 +133,7 @@ Moves moves_of(const Step& step, const Shape& shape, const Mesh& mesh);
 /// The most bytes that a rank sends to others.
 Bytes sent_by_a_rank(const Moves& moves, const Shape& shape, const Mesh& mesh);
 
-/// "all_reduce tp".
+/// Returns "all_reduce tp".
 std::string to_string(const Step& step, const Mesh& mesh);
 
 }  // namespace orrery::layout

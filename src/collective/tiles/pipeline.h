@@ -72,8 +72,8 @@ struct Outcome {
   double recurrence_s = 0;  ///< reduced_s of overlapped as the recurrence has it
 };
 
-/// The recurrence of collective/tile_ring.h by tiles, in seconds: tile t of ring step k leaves when
-/// it is made, has arrived and the link is free, and takes hop / tiles.
+/// Returns the recurrence of collective/tile_ring.h by tiles, in seconds: tile t of ring step k
+/// leaves when it is made, has arrived and the link is free, and takes hop / tiles.
 double recurrence(double product, double hop, std::int64_t ranks, std::int64_t tiles);
 
 /// Mistakes: values outside of their ranges, by field; sockets or threads that cannot be had.

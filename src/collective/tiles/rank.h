@@ -19,9 +19,9 @@ namespace orrery::tiles {
 class Operands {
  public:
   explicit Operands(const Problem& problem);
-  /// Rows of tile `tile` of the rank's summand.
+  /// Computes the rows of tile `tile` of the rank's summand.
   void multiply(std::int64_t rank, std::int64_t tile, float* out) const;
-  /// The sum in the order of the ring, added up by one thread.
+  /// Returns the sum in the order of the ring, added up by one thread.
   std::vector<float> sum() const;
 
  private:
@@ -40,7 +40,8 @@ class Rank {
   struct Moments {
     Clock::time_point started, made, reduced, gathered;
   };
-  /// The producer: computes, waits for its chunk, starts the all-gather, waits for all of it.
+  /// Runs the producer, which computes, waits for its chunk, starts the all-gather and waits for
+  /// all of it.
   Moments produce(std::barrier<>& all, bool overlaps);
   /// The engine that moves what counters trigger, until all has been sent.
   void send();

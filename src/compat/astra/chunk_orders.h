@@ -26,9 +26,10 @@ struct ChunkOrdersRequest {
   collective::ChunkQueue queue = collective::ChunkQueue::fifo;
 };
 
-/// The dimensions of each chunk in the order in which it meets them (all-reduce: on the way out).
-/// `time`: of a phase in dimensions[place] with `size` bytes going in. A phase holds its place in
-/// the dimension's queue from its first to its last message, so all of its time counts as busy.
+/// Returns the dimensions of each chunk in the order in which it meets them (all-reduce: on the way
+/// out). `time`: of a phase in dimensions[place] with `size` bytes going in. A phase holds its
+/// place in the dimension's queue from its first to its last message, so all of its time counts as
+/// busy.
 std::vector<std::vector<int>> chunk_orders(
     const ChunkOrdersRequest& request,
     const std::function<Time(PhaseType type, int place, Bytes size)>& time);

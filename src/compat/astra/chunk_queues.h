@@ -35,7 +35,7 @@ class ChunkQueues {
   std::size_t of(const Stream& stream) const {
     return std::size_t{stream.rank} * rules_.per_rank + stream.queue;
   }
-  /// `about(stream)` -> Waiting.
+  /// Inserts a stream. `about(stream)` -> Waiting.
   template <class About>
   void insert(Blocks<Stream>& streams, std::size_t queue, std::uint32_t stream,
               const About& about) {

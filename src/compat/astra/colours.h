@@ -12,7 +12,7 @@
 
 namespace orrery::astra {
 
-/// Colour of every rank, in order of first occurrence, such that ranks of one colour
+/// Returns the colour of every rank, in order of first occurrence, such that ranks of one colour
 ///   run one program,
 ///   stand in communicators of one shape, with partners of the same colours and the same message
 ///   times at the same distances (at the same position where an algorithm's parts differ),

@@ -54,11 +54,11 @@ class Communicators {
 
   Communicators(const chakra::TraceSet& traces, const Wires& wires, const Quirks& quirks);
 
-  /// Kind of a collective node of a program. Nodes of other types have none.
+  /// Returns the kind of a collective node of a program. Nodes of other types have none.
   std::uint32_t kind(std::uint32_t program, std::uint32_t node) const;
   const std::vector<Kind>& kinds() const { return kinds_; }
 
-  /// Communicator of a rank, and its local index (sequence is 0).
+  /// Returns the communicator of a rank, and its local index (sequence is 0).
   Membership find(std::int64_t rank, std::uint32_t kind);
 
   std::size_t count() const { return communicators_.size(); }
@@ -71,14 +71,15 @@ class Communicators {
  private:
   void collect_kinds();
   Kind kind_of(const chakra::Node& collective) const;
-  /// `group`: the world, or one of as many ranks, which is a communicator of its own.
+  /// Finds a communicator in a line. `group`: the world, or one of as many ranks, which is a
+  /// communicator of its own.
   Membership find_in_line(std::int64_t rank, std::uint32_t dimensions, std::uint32_t group);
   Membership find_in_group(std::int64_t rank, std::uint32_t group);
   std::uint32_t open_line(std::int64_t first_rank, std::uint32_t dimensions);
   std::uint32_t open_group(std::uint32_t group);
   std::uint32_t shape_of_line(std::uint32_t dimensions);
-  /// The group as a grid: its axes, and its ranks in grid order. A single logical axis if it is
-  /// none.
+  /// Returns the group as a grid: its axes, and its ranks in grid order. A single logical axis if
+  /// it is none.
   Shape grid_of(std::vector<std::int64_t>& ranks) const;
   std::uint32_t add(Shape shape);
 

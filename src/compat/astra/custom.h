@@ -67,7 +67,7 @@ struct CustomCollectives {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_node;  ///< node id, into `all`; ascending
 
   const CustomCollective* find(Operation operation, std::uint64_t node_id) const;
-  /// The same for a collective of a program; none for collectives that no list governs.
+  /// Returns the same for a collective of a program; none for collectives that no list governs.
   const CustomCollective* find(const chakra::Node& node) const;
 };
 
@@ -83,7 +83,8 @@ std::optional<std::vector<std::uint32_t>> dependency_order(
 /// Peers exist, and every message has its send and its receive with one size.
 Result<void> check_messages(const CustomCollective& collective);
 
-/// One program per rank of the traces. A mistake: other nodes than COMM_SEND, COMM_RECV and COMP.
+/// Returns one program per rank of the traces. A mistake: other nodes than COMM_SEND, COMM_RECV and
+/// COMP.
 Result<CustomCollective> custom_from_traces(const chakra::TraceSet& traces,
                                             const std::string& name);
 

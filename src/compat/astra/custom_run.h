@@ -48,8 +48,9 @@ class CustomRuns {
   void issue(std::uint32_t rank, std::uint32_t index, Communicators::Membership& membership,
              const CustomCollective& collective, const chakra::Node& node);
 
-  /// Events of the custom_ kinds. Subject: a collective, step: counted over all its programs; but
-  /// of custom_begin and custom_done, which may be a rank's own, it names what is due.
+  /// Handles events of the custom_ kinds. Subject: a collective, step: counted over all its
+  /// programs; but of custom_begin and custom_done, which may be a rank's own, it names what is
+  /// due.
   void handle(const Event& event);
 
   bool any_finished() const { return !finished_.empty(); }

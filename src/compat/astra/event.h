@@ -60,7 +60,7 @@ class Events {
 
   bool empty() const { return added_.empty() && queue_.empty(); }
   Time now() const { return queue_.now(); }
-  /// Events popped so far.
+  /// Returns the number of events popped so far.
   std::uint64_t popped() const { return queue_.popped() + repeated_ + popped_added_; }
   /// Returns whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }

@@ -15,9 +15,9 @@ struct LinkNetwork {
   std::string topology;               ///< file that states the links (topology/read.h)
 };
 
-/// `logical`: {"logical-dims": ["8", "2"]}, the sizes of the dimensions. `physical`: a topology of
-/// ns-3's or htsim's, or ns-3's configuration, whose line TOPOLOGY_FILE names one, seen from its
-/// folder.
+/// Loads a network of links. `logical`: {"logical-dims": ["8", "2"]}, the sizes of the dimensions.
+/// `physical`: a topology of ns-3's or htsim's, or ns-3's configuration, whose line TOPOLOGY_FILE
+/// names one, seen from its folder.
 ///
 /// The dimensions are switches on the hosts' cables, for algorithms and closed forms: each with the
 /// bandwidth of the slowest NPU, all its cables together, and the latency of the farthest of the

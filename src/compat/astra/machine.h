@@ -25,7 +25,7 @@ Result<void> check_portable(const System& system);
 std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>& network,
                                                    Time overhead);
 
-/// The machine that the files describe.
+/// Returns the machine that the files describe.
 ///
 ///   network        a device's bandwidth is that of all its links (Ring of more than two: 2,
 ///                  FullyConnected: n-1, Switch: 1), a switch's latency that of its two hops

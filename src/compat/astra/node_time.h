@@ -14,7 +14,8 @@ namespace orrery::astra {
 
 enum class Issue : std::uint8_t { nothing, timed, memory, collective, send, receive };
 
-/// replay: every node is timed. With Quirk::one_communication a broadcast is, too.
+/// Returns how a node is issued. `replay`: every node is timed. With Quirk::one_communication a
+/// broadcast is, too.
 Issue issue_of(const chakra::Node& node, bool replay, const Quirks& quirks);
 
 /// Returns, for timed nodes, the recorded duration, at least 1 ns. GPU compute under roofline:

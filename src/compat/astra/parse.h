@@ -18,7 +18,7 @@ namespace orrery::astra {
 
 inline constexpr double kGb = 1e9;  ///< bytes; ASTRA-sim's bandwidths are in GB/s, or B/ns
 
-/// `warnings`: one sentence each, with file and line.
+/// Parses a system. `warnings`: one sentence each, with file and line.
 ///
 /// Numbers may be written as 4 or 4.0, switches as 0, 1, true or false, a list of one entry as the
 /// entry. Missing keys: scheduling-policy LIFO, endpoint-delay 10, preferred-dataset-splits 1 (with
@@ -48,7 +48,7 @@ inline constexpr std::string_view kWhatIsRead =
     "topology, npus_count, bandwidth and latency, as its analytical back-end reads; or, for a "
     "network of single links, --logical-topology-configuration DIMS.json and --native";
 
-/// memory-type; other than NO_MEMORY_EXPANSION also remote-mem-latency (ns) and remote-mem-bw
+/// Reads memory-type; other than NO_MEMORY_EXPANSION also remote-mem-latency (ns) and remote-mem-bw
 /// (B/ns); PER_NODE_MEMORY_EXPANSION also num-nodes and num-npus-per-node.
 Result<RemoteMemory> parse_memory(const ConfigNode& node,
                                   std::vector<std::string>* unknown = nullptr);

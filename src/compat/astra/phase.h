@@ -53,7 +53,8 @@ struct Ends {
   std::optional<Bandwidth> memory;  ///< absent: reductions cost nothing
 };
 
-/// Reducing m bytes: two reads and a write, 3 floor(m / bandwidth); zero without a bandwidth.
+/// Returns the time of reducing m bytes: two reads and a write, 3 floor(m / bandwidth); zero
+/// without a bandwidth.
 Time reduction_time(Bytes bytes, const std::optional<Bandwidth>& memory);
 
 /// Children and parent of every position.
@@ -121,7 +122,7 @@ struct Phase {
   std::uint32_t words = 1;
 
   const Step& step(std::uint32_t message) const { return step(pattern, message); }
-  /// `known`: the pattern.
+  /// Returns a step. `known`: the pattern.
   [[gnu::always_inline]] const Step& step(Pattern known, std::uint32_t message) const {
     switch (known) {
       case Pattern::chain:
@@ -181,7 +182,7 @@ std::optional<std::string> unsupported(PhaseType type, Algorithm algorithm, std:
 std::optional<std::string> too_many_messages(PhaseType type, Algorithm algorithm,
                                              std::int64_t ranks);
 
-/// Halving-doubling: whom a position meets at a distance.
+/// Returns whom a position of halving-doubling meets at a distance.
 constexpr std::uint32_t partner(std::uint32_t position, std::uint32_t distance) {
   return position / distance % 2 == 0 ? position + distance : position - distance;
 }

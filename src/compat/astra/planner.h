@@ -56,7 +56,7 @@ class Planner {
 
   /// Returns whether plans depend on PlannerState at all.
   bool has_state() const;
-  /// Rank 0 issues a collective; for Themis.
+  /// Tells Themis that rank 0 issues a collective.
   void begin(Time now) { themis_.begin(loads_, now); }
   /// The plan stays valid for the planner's life.
   const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request,

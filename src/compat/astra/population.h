@@ -27,12 +27,12 @@ class Population {
   }
 
   std::size_t count() const { return count_; }
-  /// One rank for all.
+  /// Returns whether one rank stands for all.
   bool single() const { return single_; }
-  /// One rank per colour, or null.
+  /// Returns the quotient of one rank per colour, or null.
   Quotient* quotient() const { return quotient_; }
 
-  /// Real rank of a simulated one.
+  /// Returns the real rank of a simulated one.
   std::int64_t rank(std::uint32_t simulated) const {
     return quotient_ != nullptr ? quotient_->rank(simulated) : simulated;
   }
@@ -56,7 +56,7 @@ class Population {
     return quotient_ != nullptr ? quotient_->shape(communicator)
                                 : communicators_.shape_of(communicator);
   }
-  /// Simulated members of a communicator.
+  /// Returns the number of simulated members of a communicator.
   std::uint32_t members(std::uint32_t communicator) const {
     if (quotient_ != nullptr) {
       return quotient_->members(communicator);

@@ -40,7 +40,7 @@ class Quotient {
     return static_cast<std::uint32_t>(classes_[of].size());
   }
   const Shape& shape(std::uint32_t of) const;
-  /// Real position of a member on an axis.
+  /// Returns the real position of a member on an axis.
   std::uint32_t position(std::uint32_t of, std::uint32_t local, const Axis& axis) const;
 
   /// Returns who receives a member's message of a phase (numbered as in Sender).

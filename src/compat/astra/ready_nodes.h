@@ -65,7 +65,7 @@ class ReadyNodes {
   Slot slot(const chakra::Node& node) const;
   State& state(std::uint32_t rank, std::uint32_t node) { return states_[first_node_[rank] + node]; }
   void add(std::uint32_t rank, std::uint32_t node);
-  /// One dependency less; whether it was the last.
+  /// Takes away one dependency; returns whether it was the last.
   bool release(State& waiting);
 
   const std::vector<chakra::Program>& programs_;

@@ -38,13 +38,13 @@ class Themis {
 
   /// Rank 0 issues a collective.
   void begin(State& state, Time now) const;
-  /// Order of the dimensions for the next chunk. `gathers`: an all-gather; otherwise a
+  /// Returns the order of the dimensions for the next chunk. `gathers`: an all-gather; otherwise a
   /// reduce-scatter (of an all-reduce too). Requires a shape with one axis per dimension.
   std::vector<int> next(State& state, const Shape& shape, bool gathers, Bytes chunk) const;
 
  private:
   double scale(int d) const { return scale_[static_cast<std::size_t>(d)]; }
-  /// Chunk that would even out the loads of the first and the last dimension.
+  /// Returns the chunk that would even out the loads of the first and the last dimension.
   double evening_chunk(const State& state, const Shape& shape, bool gathers) const;
   std::vector<int> natural(State& state, const Shape& shape, bool gathers, Bytes chunk) const;
   void charge(State& state, const Shape& shape, const std::vector<int>& order, bool gathers,

@@ -10,17 +10,17 @@
 
 namespace orrery::astra {
 
-/// Whole nanoseconds, rounded down; Time::max() when out of range.
+/// Returns whole nanoseconds, rounded down; Time::max() when out of range.
 Time whole_nanoseconds(double nanoseconds);
-/// floor(bytes / bandwidth), the same way.
+/// Returns floor(bytes / bandwidth), the same way.
 Time whole_nanoseconds(Bytes bytes, Bandwidth bandwidth);
 
 /// Network of dimensions, innermost first. The coordinate of an NPU in dimension d is
 /// (npu / stride(d)) mod size(d).
 class Wires {
  public:
-  /// `first_only`: a message pays for the first dimension in which its ends differ only
-  /// (Quirk::first_dimension).
+  /// Makes wires of dimensions. `first_only`: a message pays for the first dimension in which its
+  /// ends differ only (Quirk::first_dimension).
   explicit Wires(std::vector<Dimension> dimensions, bool first_only = false);
 
   int dimensions() const { return static_cast<int>(dimensions_.size()); }
@@ -31,10 +31,12 @@ class Wires {
   bool first_only() const { return first_only_; }
   std::int64_t coordinate(std::int64_t npu, int d) const { return npu / stride(d) % size(d); }
 
-  /// Links between two coordinates: Ring min(k, p-k), FullyConnected 1, Switch 2; 0 to itself.
+  /// Returns the number of links between two coordinates: Ring min(k, p-k), FullyConnected 1,
+  /// Switch 2; 0 to itself.
   std::int64_t hops(int d, std::int64_t from, std::int64_t to) const;
 
-  /// Message without other traffic: floor(hops * latency + bytes / bandwidth), in ns.
+  /// Returns the time of a message without other traffic: floor(hops * latency + bytes /
+  /// bandwidth), in ns.
   Time along(int d, std::int64_t hop_count, Bytes bytes) const;
 
   /// Cut-through over all dimensions in which the two differ: their latencies add up, the slowest

@@ -79,14 +79,14 @@ class LayerCost {
   LayerCost(const System& system, const Execution& execution);
 
   LayerTime time(const Layer& layer, Pass pass) const;
-  /// Communication on its link; of the pass weight what is sent again.
+  /// Returns the time of communication on its link; of the pass weight what is sent again.
   Time link(const Layer& layer, Pass pass, Place place) const;
   Flops flops(const Layer& layer, Pass pass) const;
 
   Bytes weights(const Layer& layer) const { return bytes(layer.weights); }
   Bytes activations(const Layer& layer) const;
   Bytes outputs(const Layer& layer) const { return bytes(layer.outputs); }
-  /// Gradients of weights, over the replicas where the optimizer is.
+  /// Returns the gradients of weights, over the replicas where the optimizer is.
   Bytes weight_gradients(const Layer& layer) const { return bytes(layer.weights / shards_); }
   /// Returns the gradients of weights in 32 bits, of this rank alone.
   Bytes whole_weight_gradients(const Layer& layer) const;
@@ -102,7 +102,7 @@ class LayerCost {
   bool communicates(const Layer& layer, Pass pass, Place place) const;
   double sent_elements(const Layer& layer) const;
   Operation operation(const Layer& layer, Pass pass, Place place) const;
-  /// The time of a pass of a product beside its communication.
+  /// Returns the time of a pass of a product beside its communication.
   LayerTime tiled(LayerTime alone, Time network) const;
 
   const System& system_;

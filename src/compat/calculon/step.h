@@ -98,7 +98,7 @@ struct Run {
   Step step;
   Footprint footprint;
 };
-/// All of it. Mistakes: an execution that cannot run; memory that is not there.
+/// Runs all of it. Mistakes: an execution that cannot run; memory that is not there.
 Result<Run> run(const Application& application, const System& system, const Execution& execution);
 
 }  // namespace orrery::calculon

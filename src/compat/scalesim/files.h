@@ -25,10 +25,10 @@ struct Configuration {
   std::vector<std::string> warnings;
 };
 
-/// INI text: sections, `key : value` or `key = value`, keys without case, lines of '#' or ';' are
-/// comments. Mistakes: unknown sections and keys, what is missing or out of range, keys twice.
-/// Offsets, banks and row sizes are read over; DRAM traces, custom layouts and row-wise sparsity
-/// give a warning.
+/// Parses INI text: sections, `key : value` or `key = value`, keys without case, lines of '#' or
+/// ';' are comments. Mistakes: unknown sections and keys, what is missing or out of range, keys
+/// twice. Offsets, banks and row sizes are read over; DRAM traces, custom layouts and row-wise
+/// sparsity give a warning.
 Result<Configuration> parse_configuration(std::string_view text, const std::string& file);
 
 struct Layer {
@@ -38,8 +38,8 @@ struct Layer {
   compute::Sparsity sparsity{};
 };
 
-/// A topology: a header, then a layer per line; trailing commas are nothing. Products have the
-/// columns layer, M, N, K; convolutions layer, input height and width, filter height and width,
+/// Parses a topology: a header, then a layer per line; trailing commas are nothing. Products have
+/// the columns layer, M, N, K; convolutions layer, input height and width, filter height and width,
 /// channels, filters, stride; or two strides, of height and width, which must be equal. What stands
 /// after a row's last comma and begins with # is left out. One further column "Sparsity" may say
 /// N:M.
@@ -58,9 +58,9 @@ struct LayerReport {
   compute::SystolicCost cost;
   double padding_words = 0;  ///< in cost.sram_words.output; scale_sim: folds (rows + cols) of os
 };
-/// compat scale_sim: a cycle less, convolutions rounded up, padding in the output writes of os.
-/// Where nothing waits (CALC), memory traffic is every element once, inputs of convolutions without
-/// repetition; else that of the folds, inputs in GEMM form.
+/// Reports on a layer. With compat scale_sim it takes a cycle less, convolutions rounded up,
+/// padding in the output writes of os. Where nothing waits (CALC), memory traffic is every element
+/// once, inputs of convolutions without repetition; else that of the folds, inputs in GEMM form.
 LayerReport report(const Configuration& configuration, const Layer& layer, Compatibility compat);
 
 }  // namespace orrery::scalesim

@@ -10,7 +10,7 @@
 
 namespace orrery::scalesim {
 
-/// Trimmed parts between separators; one more than there are separators.
+/// Returns the trimmed parts between separators; one more than there are separators.
 inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   return mapped(split_at(text, separator), [](std::string_view part) { return trimmed(part); });
 }

@@ -105,7 +105,7 @@ class Measurements {
     }
   }
 
-  /// `steps`: seconds of each; `median` of them.
+  /// Writes the file. `steps`: seconds of each; `median` of them.
   void write(const std::vector<double>& steps, double median) {
     if (!on()) {
       return;

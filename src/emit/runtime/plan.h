@@ -64,7 +64,7 @@ struct Group {
 
 extern const int ranks;
 extern const std::span<const Group> groups;
-/// The list of a rank.
+/// Returns the list of a rank.
 std::span<const Call> calls_of(int rank);
 
 }  // namespace plan

@@ -35,7 +35,7 @@ class Telemetry {
 
   bool on() const { return file_.is_open(); }
 
-  /// The members of a communicator, from each of them: files are read in any order.
+  /// Writes the members of a communicator, from each of them: files are read in any order.
   void communicator(const std::string& name, MPI_Comm comm) {
     MPI_Group world = MPI_GROUP_NULL;
     MPI_Group group = MPI_GROUP_NULL;
@@ -74,7 +74,7 @@ class Telemetry {
     file_ << "}" << std::endl;
   }
 
-  /// `resolution`: seconds by which a duration may be off.
+  /// Writes a message. `resolution`: seconds by which a duration may be off.
   void message(int source, int target, std::uint64_t bytes, double begin, double end,
                double resolution) {
     if (on()) {

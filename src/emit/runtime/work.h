@@ -16,7 +16,7 @@ namespace plan {
 /// activations come from memory each time, as on a device that keeps them there.
 class Ring {
  public:
-  /// `floats`: that it has, or those of the largest part.
+  /// Makes a ring of floats. `floats`: those that it has, or those of the largest part.
   explicit Ring(std::size_t floats) : least_(floats) {}
 
   float* next(std::size_t floats, float value) {
@@ -38,7 +38,7 @@ class Ring {
 /// Kernels do a plan's work on matrices of halves, whose products are exact.
 class Kernels {
  public:
-  /// `timed`: operands come from memory.
+  /// Makes the kernels. `timed`: operands come from memory.
   explicit Kernels(bool timed)
       : halves_(timed ? kLarge : kPart),
         results_(timed ? kLarge : kPart),

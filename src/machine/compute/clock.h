@@ -53,8 +53,8 @@ struct Load {
   static Load idle(Time time) { return {.seconds = to_seconds(time)}; }
 };
 
-/// The load of one kernel alone on the device at the tables' rate. Of a device without a power
-/// model its time alone.
+/// Returns the load of one kernel alone on the device at the tables' rate. Of a device without a
+/// power model its time alone.
 Load load_of(const graph::Operator& op, const Device& device);
 
 /// Says how a device runs a load.
@@ -72,14 +72,15 @@ ClockPoint at_clock(const Load& load, double clock, const Device& device);
 /// clock is 1, and the load is at Device::clock already.
 ClockPoint at_own_clock(const Load& load, const Device& device);
 
-/// The device's cap: power_cap, or its design power.
+/// Returns the device's cap: power_cap, or its design power.
 Power cap_of(const Device& device);
 
 /// Joules that the load draws above idle power at a clock that is given.
 Energy energy_above_idle(const Load& load, double clock, const Device& device);
 
-/// The power model of an H200 scaled to the design power of a device that states none: inferred.
-/// Between chips watts per peak rate differ by a third; clocks of seven cards are 12 % off so.
+/// Returns the power model of an H200 scaled to the design power of a device that states none:
+/// inferred. Between chips watts per peak rate differ by a third; clocks of seven cards are 12 %
+/// off so.
 PowerModel inferred_power_model(const Device& device);
 
 /// Sets Device::clock to the rate that is left (c) and Device::full_clock to the clock (x) where

@@ -17,7 +17,7 @@ struct KernelTime {
   Time beside_message{0};     ///< >= alone
 };
 
-/// Roofline with shape-dependent GEMM efficiency.
+/// Returns the time of a kernel by a roofline with shape-dependent GEMM efficiency.
 ///
 /// GEMM C[m,n] = A[m,k] B[k,n], `batch` times, e bytes per element of A and B, max(e, 2) of C (fp8
 /// and fp4 GEMMs write 16 bits; B with Operator::stored_bits in those): the fastest tile bm x bn of
@@ -104,7 +104,7 @@ struct SystolicKernel {
   SystolicCost cost{};
   Energy energy{0};
 };
-/// `stalls`: waits for memory count; `sparsity`: of B.
+/// Returns the time on systolic arrays. `stalls`: waits for memory count; `sparsity`: of B.
 SystolicKernel systolic_kernel(const graph::Operator& op, const Device& device,
                                const Sparsity& sparsity = {}, bool stalls = true);
 

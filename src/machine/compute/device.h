@@ -185,8 +185,8 @@ inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 /// Fused attention of fewer than 16 queries, which may read its keys faster than long prompts do.
 inline constexpr std::string_view kDecodeKernels = "decode";
 
-/// Fused attention of a library, in 16 bits or cuDNN's in fp8, forward or backward; "": the usual
-/// coefficients. The usual backward is cuDNN's.
+/// Returns the name of the coefficients for fused attention of a library, in 16 bits or cuDNN's in
+/// fp8, forward or backward; "": the usual coefficients. The usual backward is cuDNN's.
 constexpr std::string_view attention_set(graph::AttentionLibrary library, bool backward) {
   switch (library) {
     case graph::AttentionLibrary::any:
@@ -316,7 +316,7 @@ struct Device {
     return found == format_kernels.end() ? kernels : found->second;
   }
 
-  /// All but model, peak, memory, power_model, kernels and tracker.
+  /// Visits all fields but model, peak, memory, power_model, kernels and tracker.
   template <class V>
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");
@@ -356,7 +356,7 @@ void model_map(D& device, F&& f) {
   }
 }
 
-/// The device as kernels alone and for a moment see it: no cap holds its clock.
+/// Returns the device as kernels alone and for a moment see it: no cap holds its clock.
 inline Device at_boost(Device device) {
   device.power_cap = Power::max();
   device.sustained_clock = device.clock = device.full_clock = 1;

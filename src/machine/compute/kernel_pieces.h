@@ -25,9 +25,9 @@ struct TileTraffic {
   double chunk = 0;     ///< c
   std::int64_t ranks = 1;
 
-  /// g: what the product moves.
+  /// Returns g: what the product moves.
   double product() const { return operands + result; }
-  /// (2N - 3) c: what engines read and update beside it.
+  /// Returns (2N - 3) c: what engines read and update beside it.
   double moved() const { return static_cast<double>(2 * ranks - 3) * chunk; }
   double reads_unfused() const { return static_cast<double>(2 * ranks - 1) * chunk; }
   double reads_tracked() const { return static_cast<double>(ranks - 2) * chunk; }

@@ -26,7 +26,7 @@ inline constexpr std::array kScaledFormats{
     NumberFormat{"mxfp8", graph::DataType::fp8, true, true},
     NumberFormat{"nvfp4", graph::DataType::fp4, false, true}};
 
-/// "bf16" of "bfloat16"; other names as they are.
+/// Returns "bf16" of "bfloat16"; other names as they are.
 constexpr std::string_view usual_format_name(std::string_view name) {
   constexpr std::array<std::array<std::string_view, 2>, 4> kAliases{
       {{"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"}, {"float32", "fp32"}}};

@@ -55,7 +55,7 @@ struct PimProduct {
   double outputs = 0;
   double macs = 0;
 };
-/// `bytes`: of an element.
+/// Returns the cost of a product. `bytes`: of an element.
 PimCost pim_product(const PimProduct& product, double bytes, const Rates& rates,
                     const PimDevice& device);
 

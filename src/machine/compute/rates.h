@@ -14,7 +14,7 @@ struct Rates {
   double bandwidth = 1;  ///< bytes/s
 };
 
-/// `clock`: share of the kernel tables' rate.
+/// Returns the rates at which a kernel runs. `clock`: share of the kernel tables' rate.
 inline Rates rates_of(const graph::Operator& op, const Device& device, double clock) {
   const FlopRate peak = device.peak[static_cast<std::size_t>(op.type)];
   return {.flops = peak.value() * clock,

@@ -47,7 +47,8 @@ FusedWork fused_work(const graph::Operator& op, const Rates& rates, const Device
 /// its parts add up, which is more where some are bound by the units and others by the memory.
 Time fused_time(std::span<const graph::Operator> operators, const Device& device);
 
-/// unfused, software: n (host_launch + launch); hardware: host_launch + n launch.
+/// Returns the time of launches; unfused, software: n (host_launch + launch); hardware: host_launch
+/// + n launch.
 Time launches(const SpatialDevice& device, std::int64_t kernels);
 
 }  // namespace orrery::compute

@@ -64,7 +64,7 @@ constexpr auto named_values(Sparsity::Format) {
   });
 }
 
-/// Depth of the compressed filter: what is left of K.
+/// Returns the depth of the compressed filter: what is left of K.
 std::int64_t compressed_depth(std::int64_t k, const Sparsity& sparsity);
 
 /// Bytes that one array moves to and from memory per cycle; infinite: never waits.
@@ -106,17 +106,18 @@ struct SystolicCost {
   OperandTraffic dram_bytes;       ///< output: partial sums' way there and back counts
 };
 
-/// One array, one dataflow (not best), the batch one after the other.
+/// Returns the cost on one array, by one dataflow (not best), the batch one after the other.
 SystolicCost systolic_cost(const SystolicProblem& problem, const SystolicArray& array,
                            const Feed& feed);
 
-/// The device: products of the batch, rows and columns of C are shared out to the arrays in the way
-/// that is fastest, each array with its part of the shared bandwidth; dataflow best tries all.
+/// Returns the cost on the device: products of the batch, rows and columns of C are shared out to
+/// the arrays in the way that is fastest, each array with its part of the shared bandwidth;
+/// dataflow best tries all.
 SystolicCost device_cost(const SystolicProblem& problem, const SystolicArray& array,
                          const Feed& feed);
 
-/// macs mac_energy + SRAM bytes sram_energy + memory bytes memory_energy. A filter's zeros are not
-/// multiplied.
+/// Returns macs mac_energy + SRAM bytes sram_energy + memory bytes memory_energy. A filter's zeros
+/// are not multiplied.
 Energy systolic_energy(const SystolicProblem& problem, const SystolicCost& cost,
                        const SystolicArray& array, EnergyPerByte memory_energy);
 

@@ -48,7 +48,7 @@ struct MemoryCost {
 /// Returns the cost of the faster order of folds; in O(1) for any number of folds.
 MemoryCost memory_cost(const FoldGrid& grid, double per_fold, const Feed& feed, Sums sums);
 
-/// The same, every fold in turn: the reference for tests.
+/// Returns the same, every fold in turn: the reference for tests.
 MemoryCost memory_cost_by_fold(const FoldGrid& grid, double per_fold, const Feed& feed, Sums sums);
 
 }  // namespace orrery::compute

@@ -36,10 +36,10 @@ struct TransferStage {
   Time time() const { return bytes / bandwidth; }
 };
 
-/// T(chunks). Requires chunks >= 1, bandwidths > 0. Zero without stages.
+/// Returns T(chunks). Requires chunks >= 1, bandwidths > 0. Zero without stages.
 Time pipelined_time(std::span<const TransferStage> stages, std::int64_t chunks);
 
-/// The stage that bounds the transfer: the first of the slowest. Requires one at least.
+/// Returns the stage that bounds the transfer: the first of the slowest. Requires one at least.
 const TransferStage& slowest(std::span<const TransferStage> stages);
 
 /// Access to a device's own memory: latency + bytes / bandwidth.

@@ -104,7 +104,7 @@ struct RemoteAccess {
 /// Requires memory.exists(), devices >= sharers >= in_node >= 1.
 std::vector<TransferStage> stages_of(const RemoteMemory& memory, const RemoteAccess& access);
 
-/// Zero for zero bytes. Requires the same.
+/// Returns zero for zero bytes. Requires the same.
 Time access_time(const RemoteMemory& memory, const RemoteAccess& access);
 
 /// A device's part of all the memory when `devices` share it evenly.

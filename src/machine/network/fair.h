@@ -60,7 +60,7 @@ class FairNetwork {
     return event.kind == kDrained && event.generation != flows_[event.subject].generation;
   }
   void settle(engine::EventQueue& queue);
-  /// The flow's cap from now on; above 0.
+  /// Sets the flow's cap from now on, which is above 0.
   void limit(TransferId id, Bandwidth cap);
   /// The link has `factor` of its bandwidth from now on; 0: its flows wait.
   void scale(topology::LinkId link, double factor);

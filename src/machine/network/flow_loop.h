@@ -205,7 +205,7 @@ class FlowLoop {
                                    to_seconds(trip)));
   }
 
-  /// Doubles, up to what no link of the route exceeds.
+  /// Doubles the flow's cap, up to what no link of the route exceeds.
   void raise(TransferId id, std::uint32_t serial) {
     if (moving_[id].serial != serial) {
       return;  // gone

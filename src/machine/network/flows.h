@@ -96,9 +96,9 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
 /// Says that the flow has none.
 std::string no_route(const topology::LinkGraph& graph, const FlowRequest& flow);
 
-/// A table with the columns source, target (names of hosts, or their numbers), bytes, and optional
-/// start_s, weight, rate_cap (bytes per second), via (names of vertices that the flow passes,
-/// separated by spaces).
+/// Reads a table with the columns source, target (names of hosts, or their numbers), bytes, and
+/// optional start_s, weight, rate_cap (bytes per second), via (names of vertices that the flow
+/// passes, separated by spaces).
 Result<std::vector<FlowRequest>> load_flows(const std::string& file,
                                             const topology::LinkGraph& graph);
 

@@ -72,8 +72,8 @@ class LinkFaults {
   std::vector<Message> messages_;  ///< by TransferId; of those that have arrived, the last
 };
 
-/// The hosts (as nodes of one rank) and links of a network, for faults::schedule_of. `graph` must
-/// outlive it.
+/// Returns the hosts (as nodes of one rank) and links of a network, for faults::schedule_of.
+/// `graph` must outlive it.
 faults::Places places_of(const topology::LinkGraph& graph);
 
 }  // namespace orrery::network

@@ -16,9 +16,9 @@ struct LeafPair {
 /// Edges at the leaf side that has most: the fewest colours that a proper colouring needs.
 std::int32_t largest_degree(std::span<const LeafPair> edges, std::int32_t leaves);
 
-/// A colour below largest_degree() for every edge, such that no two edges of one side of a leaf
-/// have the same: each edge takes colours free at its ends; where these differ, the alternating
-/// path of the two is flipped.
+/// Returns a colour below largest_degree() for every edge, such that no two edges of one side of a
+/// leaf have the same: each edge takes colours free at its ends; where these differ, the
+/// alternating path of the two is flipped.
 ///
 /// Source: König, Math. Ann. 77, 1916. Takes edges times the length of such paths; memory leaves
 /// times degree.

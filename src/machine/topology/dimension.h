@@ -109,7 +109,8 @@ struct NetworkDimension {
   /// larger share. Efficiencies are then those with one peer. Empty: all of it with any number.
   std::vector<PeerShare> bandwidth_by_peers;
 
-  /// All but granule, shape, node_bandwidth, bandwidth_by_peers and the lists of protocols.
+  /// Visits all fields but granule, shape, node_bandwidth, bandwidth_by_peers and the lists of
+  /// protocols.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;
@@ -130,8 +131,8 @@ struct NetworkDimension {
   friend bool operator==(const NetworkDimension&, const NetworkDimension&) = default;
 };
 
-/// Share of its bandwidth that a port reaches with so many peers at once: 1 with one, between two
-/// stated numbers in proportion, after the last as there.
+/// Returns the share of its bandwidth that a port reaches with so many peers at once: 1 with one,
+/// between two stated numbers in proportion, after the last as there.
 inline double share_with_peers(const NetworkDimension& dimension, std::int64_t peers) {
   PeerShare before{.peers = 1, .share = 1};
   for (const PeerShare& at : dimension.bandwidth_by_peers) {

@@ -127,20 +127,20 @@ struct LinkGraph {
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> routes;
   std::vector<std::string> link_names;  ///< of files that name them; else empty
 
-  /// The vertex; its name is unique by the caller's care.
+  /// Adds a vertex and returns it; its name is unique by the caller's care.
   std::int32_t add(VertexKind kind, std::string vertex_name, std::int32_t level) {
     vertices.push_back({kind, std::move(vertex_name), level});
     hosts += kind == VertexKind::host ? 1 : 0;
     return static_cast<std::int32_t>(vertices.size()) - 1;
   }
-  /// "host0->leaf0", or the name that the file gives.
+  /// Returns "host0->leaf0", or the name that the file gives.
   std::string link_name(std::size_t link) const {
     return !link_names.empty()
                ? link_names[link]
                : vertices[static_cast<std::size_t>(links[link].source)].name + "->" +
                      vertices[static_cast<std::size_t>(links[link].target)].name;
   }
-  /// A cable: a link there and one back.
+  /// Adds a cable: a link there and one back.
   void connect(std::int32_t a, std::int32_t b, Bandwidth bandwidth, Time latency) {
     links.push_back({a, b, bandwidth, latency});
     links.push_back({b, a, bandwidth, latency});

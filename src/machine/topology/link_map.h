@@ -93,7 +93,8 @@ class LinkMap {
   std::size_t links() const { return graph_links_ > 0 ? graph_links_ : links_; }
   const std::vector<NetworkDimension>& dimensions() const { return dimensions_; }
   std::int64_t coordinate(std::int64_t device, int dimension) const;
-  /// Devices from one coordinate of a dimension to the next: the size of the block inside it.
+  /// Returns the number of devices from one coordinate of a dimension to the next: the size of the
+  /// block inside it.
   std::int64_t stride(int dimension) const { return lines(dimension).stride; }
 
   /// The devices that send or receive over a link: a block of so many, and the first of them.
@@ -107,11 +108,11 @@ class LinkMap {
   LinkId class_of(LinkId link) const;
   std::size_t classes() const { return classes_; }
 
-  /// Links of a switch.
+  /// Returns the links of a switch.
   LinkId up(std::int64_t device, int dimension) const;
   LinkId down(std::int64_t device, int dimension) const;
-  /// The link of a fully connected dimension to the device `ahead` coordinates on, 0 < ahead <
-  /// size.
+  /// Returns the link of a fully connected dimension to the device `ahead` coordinates on, 0 <
+  /// ahead < size.
   LinkId direct(std::int64_t device, int dimension, std::int64_t ahead) const;
   /// Says whether the dimension shares something with others beside its own links; its links
   /// follow.
@@ -127,7 +128,7 @@ class LinkMap {
   int outermost(std::int64_t source, std::int64_t destination) const;
   /// Appends the route to `hops`; nothing when source = destination.
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
-  /// The same as one transfer.
+  /// Returns the same as one transfer.
   Route message(std::int64_t source, std::int64_t destination) const;
 
  private:
@@ -166,7 +167,7 @@ class LinkMap {
   void cross_switch(std::int64_t from, std::int64_t to, int dimension,
                     std::vector<Hop>& hops) const;
   void cross_line(std::int64_t from, std::int64_t to, int dimension, std::vector<Hop>& hops) const;
-  /// One link of its own, between the ports of its ends.
+  /// Appends one link of its own, between the ports of its ends.
   void pass(std::int64_t from, std::int64_t to, int dimension, LinkId own,
             std::vector<Hop>& hops) const;
 

@@ -18,21 +18,21 @@ struct Wire {
   Time latency = 1_us;
 };
 
-/// Fields `prefix`bandwidth and `prefix`latency, or those of `otherwise`.
+/// Reads the fields `prefix`bandwidth and `prefix`latency, or those of `otherwise`.
 Wire read_wire(Reader& read, const std::string& prefix = "", const Wire& otherwise = {});
 
-/// A field such as 4x4x2 with `least` to `most` numbers of at least 1.
+/// Reads a field such as 4x4x2 with `least` to `most` numbers of at least 1.
 std::vector<std::int32_t> read_extents(Reader& read, const std::string& name, std::size_t least,
                                        std::size_t most);
 
-/// A whole number from `least` to `most`; a required one when `fallback` is below `least`.
+/// Reads a whole number from `least` to `most`; a required one when `fallback` is below `least`.
 std::int32_t read_count(Reader& read, const std::string& name, std::int32_t fallback,
                         std::int32_t least = 1, std::int32_t most = 1'000'000);
 
 /// A mistake at `name` when the network would be larger than kMostVertices or kMostLinks.
 void check_size(Reader& read, const std::string& name, double vertices, double links);
 
-/// host0, host1 ...
+/// Adds host0, host1 ...
 void add_hosts(LinkGraph& graph, std::int64_t count);
 /// `name`0, `name`1 ...; returns the first.
 std::int32_t add_switches(LinkGraph& graph, std::int64_t count, const std::string& name,

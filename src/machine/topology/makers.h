@@ -85,7 +85,7 @@ inline constexpr std::array kTopologies{
 /// The network of a map whose field `kind` names a maker.
 Result<LinkGraph> make_topology(const ConfigNode& map);
 
-/// The network of "kind:field=value,field=value". Mistakes name `where` ("--topology").
+/// Returns the network of "kind:field=value,field=value". Mistakes name `where` ("--topology").
 Result<LinkGraph> parse_topology(std::string_view spec, std::string_view where);
 
 /// Returns whether the text is such a description rather than the name of a file: it begins with a

@@ -11,7 +11,7 @@
 
 namespace orrery::topology {
 
-/// A description (makers.h) or a file, whose kind its content tells:
+/// Loads a description (makers.h) or a file, whose kind its content tells:
 ///
 ///   YAML or JSON      `kind:` and the fields of a maker, or `hosts`, `switches` and `links`
 ///   <platform ...>    SimGrid's platform: hosts, routers, links; nested zones with routing Full,
@@ -29,10 +29,10 @@ namespace orrery::topology {
 /// `where` names the flag or field that the text comes from, for mistakes of a description.
 Result<LinkGraph> load_topology(const std::string& spec_or_file, std::string_view where);
 
-/// The same from a file's text.
+/// Reads the same from a file's text.
 Result<LinkGraph> read_topology(std::string_view text, const std::string& file);
 
-/// A map of a YAML file: of a maker, or with lists of links.
+/// Reads a map of a YAML file: of a maker, or with lists of links.
 Result<LinkGraph> read_graph(const ConfigNode& map);
 
 Result<LinkGraph> read_simgrid(std::string_view text, const std::string& file);

@@ -13,8 +13,8 @@
 
 namespace orrery::topology {
 
-/// A number that looks random, the same for the same input everywhere (Steele, Lea and Flood,
-/// OOPSLA 2014: SplitMix64).
+/// Returns a number that looks random, the same for the same input everywhere (Steele, Lea and
+/// Flood, OOPSLA 2014: SplitMix64).
 constexpr std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15ULL;
   value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -49,8 +49,8 @@ class Router {
   bool through(std::int32_t source, std::span<const std::int32_t> stops, std::int32_t target,
                std::uint64_t key, std::vector<Hop>& hops);
 
-  /// The route by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
-  /// choice / up[l], the same cable down. Requires the family clos and source != target.
+  /// Appends the route by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l],
+  /// cable choice / up[l], the same cable down. Requires the family clos and source != target.
   bool climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
              std::vector<Hop>& hops) const;
 
@@ -58,7 +58,7 @@ class Router {
   std::uint64_t seed() const { return given_seed_; }
   const LinkGraph& graph() const { return graph_; }
   const Adjacency& adjacency() const { return adjacency_; }
-  /// Lengths of the nearest routes from every vertex to this one, -1: none.
+  /// Returns the lengths of the nearest routes from every vertex to this one, -1: none.
   const std::vector<std::int16_t>& distances(std::int32_t target);
   /// Returns the links out of a vertex that begin a nearest route to another, in their order.
   std::vector<std::int32_t> nearer(std::int32_t here, std::int32_t goal);
@@ -85,9 +85,9 @@ class Router {
   /// Appends the hops to any vertex, and goes no farther than that.
   bool approach(std::int32_t here, std::int32_t goal, std::uint64_t key, std::vector<Hop>& hops);
   bool spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops);
-  /// The `copy`-th link between two vertices; appends it. False when there is none.
+  /// Appends the `copy`-th link between two vertices; returns false when there is none.
   bool pass(std::int32_t from, std::int32_t to, std::int32_t copy, std::vector<Hop>& hops) const;
-  /// The vertex that the host's only link leads to, or the host itself.
+  /// Returns the vertex that the host's only link leads to, or the host itself.
   std::int32_t gate(std::int32_t host) const;
 
   const LinkGraph& graph_;

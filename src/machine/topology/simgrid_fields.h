@@ -20,9 +20,9 @@ void check_attributes(XmlText& xml, const pugi::xml_node& node);
 Wire wire_of(XmlText& xml, const pugi::xml_node& node, const char* bandwidth, const char* latency);
 Sharing sharing_of(XmlText& xml, const pugi::xml_node& node, const char* attribute,
                    Sharing otherwise);
-/// "0-15,20" -> numbers.
+/// Reads "0-15,20" as numbers.
 std::vector<std::int64_t> radical_of(XmlText& xml, const pugi::xml_node& node);
-/// Prefix, number, suffix.
+/// Returns the host's prefix, number and suffix.
 std::string cluster_host(const pugi::xml_node& node, std::int64_t number);
 
 /// A platform that is one cluster of a regular topology, without backbone and limiters.

@@ -15,7 +15,7 @@ struct XmlUnit {
   double factor;
 };
 
-/// "12.5GBps" with a table of units; a number alone is in the unit itself.
+/// Reads "12.5GBps" with a table of units; a number alone is in the unit itself.
 inline std::optional<double> simgrid_amount(std::string_view text, std::span<const XmlUnit> units) {
   double value = 0;
   const char* const last = text.data() + text.size();

@@ -39,7 +39,7 @@ class SimgridZones {
     std::int32_t backbone = -1;
   };
 
-  /// A zone inside another (-1: the platform), and the point that it is there.
+  /// Opens a zone inside another (-1: the platform), with the point that it is there.
   std::size_t open(std::int32_t parent_zone, ZoneRouting routing);
   Zone& zone(std::size_t index) { return zones_[index]; }
   std::int32_t point_of(std::size_t zone) const { return point_of_zone_[zone]; }
@@ -53,7 +53,7 @@ class SimgridZones {
            (is_in(zone, outer) || is_within(static_cast<std::size_t>(parents_[zone]), outer));
   }
 
-  /// Links from a point to another; appends them. False where the zones state no route.
+  /// Appends the links from a point to another; returns false where the zones state no route.
   bool route(std::int32_t source, std::int32_t target, std::vector<std::int32_t>& links);
 
  private:

@@ -31,7 +31,7 @@ struct Decision {
   std::vector<Alternative> others;  ///< the best first, then what does not fit, then what cannot be
 };
 
-/// The dearest decision first, by its runner-up. Requires an answer with a plan.
+/// Returns the decisions, the dearest by its runner-up first. Requires an answer with a plan.
 std::vector<Decision> decisions(const full::Task& task, const full::Options& options,
                                 const full::Answer& answer, const Progress& progress);
 

@@ -13,8 +13,8 @@
 
 namespace orrery::advice {
 
-/// The least memory first; the last is the answer's best plan or as good a one. Requires an answer
-/// with a plan.
+/// Returns plans, that of least memory first; the last is the answer's best plan or as good a one.
+/// Requires an answer with a plan.
 std::vector<full::Found> memory_frontier(const full::Task& task, const full::Options& options,
                                          const full::Answer& answer, const Progress& progress);
 

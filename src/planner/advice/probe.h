@@ -13,16 +13,16 @@ namespace orrery::advice {
 /// Called with the share done.
 using Progress = std::function<void(double)>;
 
-/// `options` for one plan, of at most so many estimates and simulations.
+/// Returns `options` for one plan, of at most so many estimates and simulations.
 full::Options limited(full::Options options, std::size_t estimates, std::size_t simulations);
 
 /// Returns whether some plan fits: the most promising one.
 std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options);
 
-/// Enough for a good plan: 100 estimates and 12 simulations.
+/// Returns limits that are enough for a good plan: 100 estimates and 12 simulations.
 full::Options good_limits(const full::Options& options);
 
-/// The best within good_limits().
+/// Returns the best within good_limits().
 std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options);
 
 /// Returns the bytes of a device's first memory tier that plans may use.
@@ -32,7 +32,7 @@ Bytes usable_memory(const full::Task& task, const full::Options& options);
 /// of devices none may use more than it could before.
 void use_memory(full::Task& task, full::Options& options, Bytes usable);
 
-/// The task with every field fixed: a search finds this plan.
+/// Returns the task with every field fixed: a search finds this plan.
 full::Task of_plan(full::Task task, const plan::Plan& plan);
 
 /// Devices that are lost with one host: those of the innermost dimension of the network, of one

@@ -34,13 +34,13 @@ struct Remedy {
   std::int64_t to = 0;
   full::Found best;  ///< a good plan with it
 
-  /// The greater over the smaller amount.
+  /// Returns the greater over the smaller amount.
   double change() const;
 };
 
-/// The smallest change first; none for a task that itself has mistakes. Requires a task that a
-/// search refused or for which nothing fits; then `answer` is what it said, and takes the plan of
-/// the remedy in memory as its most frugal one: it was bisected for.
+/// Returns the remedies, the smallest change first; none for a task that itself has mistakes.
+/// Requires a task that a search refused or for which nothing fits; then `answer` is what it said,
+/// and takes the plan of the remedy in memory as its most frugal one: it was bisected for.
 std::vector<Remedy> remedies(const full::Task& task, const full::Options& options,
                              Result<full::Answer>& answer, const Progress& progress = {});
 

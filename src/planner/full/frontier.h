@@ -128,8 +128,8 @@ class Ratios {
 
   double part(double ratio, double share) const { return floor_ + (ratio - floor_) * share; }
 
-  /// One more of a family or kin. Where it is nearer the floor than was expected of its like, less
-  /// will be expected of all from now on.
+  /// Notes one more of a family or kin. Where it is nearer the floor than was expected of its like,
+  /// less will be expected of all from now on.
   template <class Known>
   bool learn(const std::pair<Known, bool>& entry, double ratio, double& share) {
     double& least = entry.first->second;
@@ -157,7 +157,7 @@ class Ratios {
 
 class Frontier {
  public:
-  /// `exhaustive`: by bounds alone.
+  /// Makes a frontier. `exhaustive`: by bounds alone.
   explicit Frontier(bool exhaustive) : exhaustive_(exhaustive) {}
 
   bool empty() const { return open_.empty(); }
@@ -262,7 +262,8 @@ class Frontier {
       c.pop_back();
       return node;
     }
-    /// Down the heap from its root, always to the least of what is below what was taken.
+    /// Returns the first nodes. It goes down the heap from its root, always to the least of what is
+    /// below what was taken.
     std::vector<const Node*> first(std::size_t most, Time limit) const {
       const auto later = [&](std::size_t a, std::size_t b) { return Later()(c[a], c[b]); };
       std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> next(later);

@@ -66,7 +66,7 @@ struct SearchState {
   bool warm_started = false;  ///< warm_start() has looked for candidates
   Answer answer;
 
-  /// Score of the best plan.
+  /// Returns the score of the best plan.
   Time best() const { return answer.top.empty() ? Time::max() / 4 : answer.top.front().score; }
   /// A plan whose score is below it is of interest.
   Time cutoff() const { return std::max(best(), wanted); }
@@ -82,12 +82,12 @@ struct SearchState {
   bool spent(double part) const {
     return static_cast<double>(asked) >= part * static_cast<double>(options.most_bounds);
   }
-  /// Bound of a plan's score.
+  /// Returns the bound of a plan's score.
   Result<Time> least(const plan::Plan& plan) {
     ++asked;
     return score.least(plan);
   }
-  /// Evaluations::memory(), which costs as much as some bounds.
+  /// Returns Evaluations::memory(), which costs as much as some bounds.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
   /// Returns whether the device has memory for some of these, of which one needs the least of all
   /// like them: by bounds, and to the byte where those come near. Else the most frugal is
@@ -148,7 +148,7 @@ Result<Answer> search_each(const Task& task, const std::string& field, const Opt
 bool leaves_rounds_open(const Task& task);
 Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge& known);
 
-/// Every group with its bound. Mistakes: no plan at all.
+/// Opens every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
 /// Looks, in a space of very many groups for the bounds that the options allow, for a plan that
 /// fits of each way to cut the model (tp, pp), from the group where kernels and the fill of the
@@ -176,7 +176,7 @@ void raise_bounds(SearchState& search);
 /// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
 /// fewest that fit.
 std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);
-/// The estimates, at most `left` (counted down), of the lightest ways to save memory with which a
+/// Estimates, at most `left` times (counted down), the lightest ways to save memory with which a
 /// variant fits and its bound stays below `limit`.
 void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::size_t& left);
 /// Simulates a candidate, once, and puts it into the answer.

@@ -99,8 +99,9 @@ class Space {
   /// with 1 (and 0 = all of the chunk's layers).
   std::vector<plan::Plan> variants(const plan::Plan& shape) const;
 
-  /// The same in two steps. What a plan does not say of recompute and of activations on the host is
-  /// open in these; the others are what they become by each saving of memory, 0 to savings() - 1.
+  /// Return these variants in two steps. What a plan does not say of recompute and of activations
+  /// on the host is open in these; the others are what they become by each saving of memory, 0 to
+  /// savings() - 1.
   std::vector<plan::Plan> variants_to_save(const plan::Plan& shape) const;
   std::size_t savings() const { return recomputes_.size() * shares_.size(); }
   plan::Plan with_saving(plan::Plan variant, std::size_t saving) const;
@@ -113,7 +114,7 @@ class Space {
   std::vector<plan::Plan> frugal(const plan::Plan& shape) const;
   std::vector<plan::Plan> most_saving(plan::Plan variant) const;
 
-  /// A group's plainest plan, for what depends on its kernels and states alone.
+  /// Returns a group's plainest plan, for what depends on its kernels and states alone.
   static plan::Plan plainest(plan::Plan group);
 
   /// Returns the mistakes of the plan that the fixed fields and the defaults make, and of fixed
@@ -160,7 +161,7 @@ class Space {
   std::vector<std::string> batch_splits(plan::Plan plan) const;
   std::vector<plan::Offload> optimizer_places() const;
 
-  /// The values of `only`, the fixed one, or these.
+  /// Returns the values of `only`, the fixed one, or these.
   template <class T>
   std::vector<T> values(std::string_view field, T plan::Plan::*member, std::vector<T> usual) const;
 

@@ -8,7 +8,8 @@
 
 namespace orrery::full {
 
-/// "tp 8 pp 16 dp 128 interleaved x 2, mb 1, zero 1, ...": what tells plans of one search apart.
+/// Returns "tp 8 pp 16 dp 128 interleaved x 2, mb 1, zero 1, ...": what tells plans of one search
+/// apart.
 std::string summary(const plan::Plan& plan);
 
 /// Returns what words of these summaries mean that are neither degrees nor fields, a line each,

@@ -118,8 +118,8 @@ struct Sizing {
   bool runs() const { return !placements.empty() && placements.front().runs(); }
 };
 
-/// `go_on` false: the placements so far. Mistakes, all at once, by field: numbers out of range,
-/// lengths, answers that the updates do not divide.
+/// Sizes the parts. `go_on` false: the placements so far. Mistakes, all at once, by field: numbers
+/// out of range, lengths, answers that the updates do not divide.
 Result<Sizing> size(const Task& task, const std::function<bool()>& go_on = {});
 
 }  // namespace orrery::reinforcement

@@ -89,8 +89,8 @@ struct Repeats {
   int last = 0;
 };
 
-/// The period over which most nodes, by number, repeat, not counting the first two times: those
-/// that can be left out. The shortest of equals.
+/// Returns the period over which most nodes, by number, repeat, not counting the first two times:
+/// those that can be left out. The shortest of equals.
 Repeats repeats_of(const std::vector<int>& nodes);
 
 struct CompiledGraph {

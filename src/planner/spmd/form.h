@@ -47,10 +47,10 @@ class Form {
   static constexpr Form replicate() { return Form(2); }
   /// Requires 0 <= dimension < kDimensions.
   static constexpr Form gather(int dimension) { return Form(kGather + dimension); }
-  /// The form of code(). Requires a code.
+  /// Returns the form of code(). Requires a code.
   static constexpr Form of_code(int code) { return Form(code); }
 
-  /// 0 to 14, unlike for unlike forms.
+  /// Returns 0 to 14, unlike for unlike forms.
   constexpr int code() const { return code_; }
   constexpr bool is_gather() const { return code_ >= kGather; }
   /// Requires is_gather().
@@ -67,7 +67,7 @@ class Form {
   std::uint8_t code_ = 0;
 };
 
-/// "full", "reduce", "replicate", "gather_2".
+/// Returns "full", "reduce", "replicate", "gather_2".
 std::string to_string(Form form);
 std::optional<Form> parse_form(std::string_view text);
 
@@ -100,7 +100,7 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// "gather_0 full -> gather_0".
+/// Returns "gather_0 full -> gather_0".
 std::string to_string(const Signature& signature);
 
 }  // namespace orrery::spmd

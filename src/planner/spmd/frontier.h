@@ -27,12 +27,12 @@ class Frontier {
 
   int states() const { return static_cast<int>(keys_.size()); }
   const Key& key(int state) const { return keys_[static_cast<std::size_t>(state)]; }
-  /// The first entry of a state; follow Entry::next to -1.
+  /// Returns the first entry of a state; follow Entry::next to -1.
   int first(int state) const { return first_[static_cast<std::size_t>(state)]; }
   const Entry& entry(int index) const { return entries_[static_cast<std::size_t>(index)]; }
-  /// The state; -1: there is none.
+  /// Returns the state; -1: there is none.
   int find(const Key& key) const;
-  /// The entry of the state with this clock and fullness; -1: there is none.
+  /// Returns the entry of the state with this clock and fullness; -1: there is none.
   int find(int state, const Clock& clock, bool full) const;
 
   /// Returns whether both have the same states and entries, all `shift` later here.

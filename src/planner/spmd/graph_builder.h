@@ -44,17 +44,17 @@ class GraphBuilder {
   int input(const std::string& name, const Shape& extents);
   int parameter(const std::string& name, const Shape& extents);
   int buffer(const std::string& name, const Shape& extents);
-  /// "linear", "linear_1", "linear_2".
+  /// Returns "linear", "linear_1", "linear_2".
   std::string numbered(const std::string& name);
   std::vector<int> apply(const Work& work, const std::vector<int>& inputs,
                          const std::vector<Shape>& outputs, const std::string& name);
   int apply(const Work& work, const std::vector<int>& inputs, const Shape& output);
-  /// Output shaped as the first input.
+  /// Adds an operator whose output is shaped as the first input.
   int elementwise(const std::string& op, const std::vector<int>& inputs, double flops_each = 1);
   int transpose(int x, int axis, int other);
   /// Appends a node and the tensors that it makes, of which it returns the numbers.
   std::vector<int> add(Node node, const std::vector<Shape>& outputs);
-  /// The last node: the loss is summands.
+  /// Adds the last node: the loss is summands.
   void output(int loss);
 
  private:

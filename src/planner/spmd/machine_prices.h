@@ -60,7 +60,7 @@ class MachinePrices : public Prices {
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
   Operation backward(const Conversion& conversion) const override { return conversion.gradient; }
   bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override;
-  /// The optimizer's, of a parameter as it was made.
+  /// Returns the optimizer's time, of a parameter as it was made.
   Time penalty(const OperatorGraph& graph, int tensor, Form form, bool converted) const override;
 
   std::int64_t devices() const { return devices_; }

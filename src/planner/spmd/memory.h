@@ -49,8 +49,9 @@ struct LimitedSolution {
   Time bound{0};      ///< no program within the limit is faster
 };
 
-/// The fastest program found within `limit` bytes on a device, with a bound. A byte gets a price,
-/// the search minimises time + price * bytes exactly, and the price is bisected. For every price p
+/// Returns the fastest program found within `limit` bytes on a device, with a bound. A byte gets a
+/// price, the search minimises time + price * bytes exactly, and the price is bisected. For every
+/// price p
 ///
 ///   bound(p) = min over programs of (time + p * bytes) - p * limit
 ///
@@ -66,12 +67,13 @@ struct MemoryPoint {
   Bytes memory{0};
 };
 
-/// Time against memory: every program that some price of a byte makes the best, the fastest first,
-/// each with less memory than the one before and slower. They are the corners of the lower convex
-/// hull of all programs, so each is the fastest within its own memory, to a picosecond a tensor;
-/// between two corners other programs may lie. From the two ends on, the price at which two
-/// neighbours cost the same is searched with: what is better there is a corner between them (Aneja
-/// and Nair, Management Science 25, 1979). At most `most` corners. Mistakes: those of search().
+/// Returns the time against memory: every program that some price of a byte makes the best, the
+/// fastest first, each with less memory than the one before and slower. They are the corners of the
+/// lower convex hull of all programs, so each is the fastest within its own memory, to a picosecond
+/// a tensor; between two corners other programs may lie. From the two ends on, the price at which
+/// two neighbours cost the same is searched with: what is better there is a corner between them
+/// (Aneja and Nair, Management Science 25, 1979). At most `most` corners. Mistakes: those of
+/// search().
 Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, const Prices& prices,
                                                  std::int64_t devices,
                                                  const SearchOptions& options = {},

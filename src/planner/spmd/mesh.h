@@ -50,7 +50,7 @@ class MeshForm {
   constexpr Form operator[](std::size_t axis) const { return forms_[axis]; }
   constexpr Form& operator[](std::size_t axis) { return forms_[axis]; }
   graph::Held held() const;
-  /// Parts into which the mesh cuts a tensor, or one dimension of it.
+  /// Returns the number of parts into which the mesh cuts a tensor, or one dimension of it.
   std::int64_t parts(const Mesh& mesh) const;
   std::int64_t parts(const Mesh& mesh, int dimension) const;
 
@@ -60,10 +60,10 @@ class MeshForm {
   std::array<Form, kAxes> forms_{};
 };
 
-/// "gather_0 x full".
+/// Returns "gather_0 x full".
 std::string to_string(const MeshForm& form);
 std::optional<MeshForm> parse_mesh_form(std::string_view text);
-/// "8x4".
+/// Returns "8x4".
 std::string to_string(const Mesh& mesh);
 
 /// A MeshGroup names the devices that communicate.
@@ -85,7 +85,7 @@ struct MeshStep {
   friend bool operator==(const MeshStep&, const MeshStep&) = default;
 };
 
-/// Every step from this form of a tensor with so many dimensions, in a fixed order.
+/// Returns every step from this form of a tensor with so many dimensions, in a fixed order.
 std::vector<MeshStep> steps_from(const MeshForm& form, int rank);
 
 /// Requires a step from this form.

@@ -26,8 +26,8 @@ class MeshChains {
   /// Returns which of a set of forms (bits by code) is the cheapest to start from; of equals the
   /// least code. Requires a form.
   int nearest(std::uint64_t forms, int to) const;
-  /// Cost of having also the other forms, each from one of these; at most about `most`, then
-  /// anything above it.
+  /// Returns the cost of having also the other forms, each from one of these; at most about `most`,
+  /// then anything above it.
   Time to_have(std::uint64_t forms, std::uint64_t others, Time most) const;
 
  private:

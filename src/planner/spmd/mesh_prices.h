@@ -51,13 +51,13 @@ class MeshPrices {
                          const MeshSignature& signature) const;
   static std::vector<graph::Operator> backward(const OperatorGraph& graph, int node,
                                                const graph::Operator& forward);
-  /// Forward and backward; 0 of what does not compute.
+  /// Returns the time forward and backward; 0 of what does not compute.
   Time compute(const OperatorGraph& graph, int node, const MeshSignature& signature) const;
 
   /// Requires a step from the form.
   MeshTransfers transfers(const OperatorGraph& graph, int tensor, const MeshForm& form,
                           const MeshStep& step) const;
-  /// Forward and backward.
+  /// Returns the time forward and backward.
   Time convert(const OperatorGraph& graph, int tensor, const MeshForm& form,
                const MeshStep& step) const;
 

@@ -34,7 +34,7 @@ struct MeshStrategy {
   friend bool operator==(const MeshStrategy&, const MeshStrategy&) = default;
 };
 
-/// The node's signatures of both axes.
+/// Returns the node's signatures of both axes.
 MeshSignature signature_of(const OperatorGraph& graph, const MeshComputation& computation);
 
 struct MeshCost {

@@ -20,8 +20,8 @@ struct NoisyInputs {
   Profile profile;
 };
 
-/// Each operator's flops, the rate and the four bandwidths times 1 + U(-share, share), independent,
-/// in this order, from a 64-bit Mersenne twister.
+/// Returns each operator's flops, the rate and the four bandwidths times 1 + U(-share, share),
+/// independent, in this order, from a 64-bit Mersenne twister.
 NoisyInputs with_noise(const OperatorGraph& graph, const Profile& profile, const Noise& noise);
 
 }  // namespace orrery::spmd

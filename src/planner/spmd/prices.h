@@ -17,18 +17,18 @@ class Prices {
   virtual ~Prices() = default;
 
   virtual StageRule rule() const = 0;
-  /// Forward, one half-batch. Backward is twice that.
+  /// Returns the time forward of one half-batch. Backward is twice that.
   virtual Time compute(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
-  /// Communication only; depends on the tensor's shape, bytes and producer's kind alone. Requires a
-  /// legal conversion.
+  /// Returns the communication only; it depends on the tensor's shape, bytes and producer's kind
+  /// alone. Requires a legal conversion.
   virtual StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const = 0;
   /// Returns the collective that a conversion's backward is charged as.
   virtual Operation backward(const Conversion& conversion) const = 0;
   /// Returns whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
-  /// Charged once, beside all else, for having the tensor in this form, `converted` or as it was
-  /// made: the optimizer's time, what memory is worth (memory.h). Depends on what convert() depends
-  /// on.
+  /// Returns what is charged once, beside all else, for having the tensor in this form, `converted`
+  /// or as it was made: the optimizer's time, what memory is worth (memory.h). Depends on what
+  /// convert() depends on.
   virtual Time penalty(const OperatorGraph&, int /*tensor*/, Form, bool /*converted*/) const {
     return Time(0);
   }

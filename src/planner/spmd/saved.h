@@ -36,7 +36,7 @@ inline bool is_of_mesh(const SavedStrategy& saved) {
   return std::holds_alternative<SavedMesh>(saved);
 }
 
-/// Devices of a mesh; else as the caller says.
+/// Returns the number of devices of a mesh; else what the caller says.
 std::int64_t devices_of(const SavedStrategy& saved, std::int64_t otherwise);
 
 struct SavedProgram {

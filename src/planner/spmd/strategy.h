@@ -62,10 +62,10 @@ struct StrategyCost {
   std::array<Kind, kNames<Operation>.size()> kinds{};
 };
 
-/// The time of a given strategy, by executing its stages. Mistakes, all at once: nodes that are not
-/// in order, missing or twice, signatures that do not exist or whose input forms are not there;
-/// conversions that are illegal, of a tensor made in the stage, converted before or in another
-/// form; stages that are empty or too long.
+/// Returns the time of a given strategy, by executing its stages. Mistakes, all at once: nodes that
+/// are not in order, missing or twice, signatures that do not exist or whose input forms are not
+/// there; conversions that are illegal, of a tensor made in the stage, converted before or in
+/// another form; stages that are empty or too long.
 Result<StrategyCost> replay(const OperatorGraph& graph, const Strategy& strategy,
                             const Prices& prices);
 

@@ -27,8 +27,8 @@ struct Observed {
 Result<std::vector<Observed>> observe(const std::string& url, const std::string& model,
                                       const std::vector<requests::Request>& requests);
 
-/// One row per request: request, input_tokens, output_tokens, sent_s, ttft_s, tpot_s, e2e_s,
-/// status.
+/// Returns one row per request: request, input_tokens, output_tokens, sent_s, ttft_s, tpot_s,
+/// e2e_s, status.
 std::string observed_csv(const std::vector<Observed>& seen);
 
 /// A ResponseReader takes a response apart: its head, and the text of its body's pieces.

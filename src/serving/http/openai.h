@@ -70,13 +70,13 @@ struct Head {
   bool estimated = false;
 };
 
-/// "data: {...}\n\n" of so many tokens of a choice; the first of a chat also says who speaks.
-/// `last`: its answer ends here, with these times.
+/// Returns "data: {...}\n\n" of so many tokens of a choice; the first of a chat also says who
+/// speaks. `last`: its answer ends here, with these times.
 std::string token_chunk(const Head& head, std::int64_t choice, std::int64_t tokens, bool first,
                         const AnswerTimes* last);
 std::string usage_chunk(const Head& head, const Usage& usage, const AnswerTimes& times);
 inline constexpr std::string_view kDone = "data: [DONE]\n\n";
-/// The whole answer; `tokens` by choice.
+/// Returns the whole answer; `tokens` by choice.
 std::string whole_answer(const Head& head, const std::vector<std::int64_t>& tokens,
                          const Usage& usage, const AnswerTimes& times);
 /// Returns an event of a stream about a block of so many tokens: vLLM's batch of KV events, as JSON

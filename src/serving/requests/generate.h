@@ -39,7 +39,7 @@ struct Stage {
   double rate = 1;  ///< per second
   Time duration{0};
 };
-/// "2:60 s,10:30 s".
+/// Reads "2:60 s,10:30 s".
 tl::expected<std::vector<Stage>, std::string> parse_stages(std::string_view text);
 
 /// A size of images and the share of images that have it.
@@ -69,11 +69,11 @@ struct Generator {
   std::uint64_t seed = 0;
 };
 
-/// Returns requests in order of arrival; the turns of a session stand after its first. The first
-/// request arrives at 0. Drawn gaps are stretched so that n sessions take (n - 1) / rate: a run has
-/// the rate that was asked for, as one of `vllm bench serve` has (get_request's normalize_factor);
-/// stages are as drawn. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1, sizes if
-/// there are images.
+/// Returns the requests in order of arrival; the turns of a session stand after its first. The
+/// first request arrives at 0. Drawn gaps are stretched so that n sessions take (n - 1) / rate: a
+/// run has the rate that was asked for, as one of `vllm bench serve` has (get_request's
+/// normalize_factor); stages are as drawn. Requires rate > 0 unless infinite, count >= 0, groups,
+/// turns >= 1, sizes if there are images.
 std::vector<Request> generate(const Generator& generator);
 
 }  // namespace orrery::requests

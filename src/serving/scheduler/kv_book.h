@@ -40,7 +40,7 @@ class KvBook {
   std::int64_t used() const { return blocks() - free_; }
   bool caches() const { return prefix_cache_; }
 
-  /// Blocks that `tokens` of one request fill.
+  /// Returns the number of blocks that `tokens` of one request fill.
   std::int64_t blocks_of(std::int64_t tokens) const {
     return (tokens + block_size_ - 1) / block_size_;
   }
@@ -77,7 +77,8 @@ class KvBook {
   }
   /// Appends every further change to the list, which outlives the book.
   void record(std::vector<KvChange>& changes) { changes_ = &changes; }
-  /// Last block first. With keep_former the request may find its own again.
+  /// Releases the request's blocks, the last first. With keep_former the request may find its own
+  /// again.
   void release(RequestState& request, bool keep_former);
 
   /// The sums of all blocks are right; for tests.
@@ -99,7 +100,7 @@ class KvBook {
   std::size_t after(std::size_t place) const { return place + 1 == queue_.size() ? 0 : place + 1; }
   std::size_t before(std::size_t place) const { return (place == 0 ? queue_.size() : place) - 1; }
   bool grow(RequestState& request, RequestIndex index, std::int64_t tokens);
-  /// A free block with one holder.
+  /// Returns a free block with one holder.
   BlockIndex give(RequestIndex owner, std::size_t position);
   void publish_full(const RequestState& request, std::int64_t tokens);
   void push_free(BlockIndex block);

@@ -57,7 +57,7 @@ struct RequestState {
   bool finished = false;
 
   std::int64_t emitted() const { return known - spec.prompt; }
-  /// Generated, or on the way.
+  /// Returns the tokens that are generated, or on the way.
   std::int64_t promised() const { return emitted() + placeholders; }
 };
 

@@ -121,7 +121,7 @@ class Scheduler {
 
   /// Joins the queue. Requires prompt >= 1, output >= 1 and can_ever_run().
   RequestIndex add(RequestSpec spec);
-  /// A request whose prompt another engine computes, and its first token: blocks for what the
+  /// Takes a request whose prompt another engine computes, and its first token: blocks for what the
   /// prefix cache does not have of it. Nothing if there are too few, or if one that was preempted
   /// waits for some. It is not in the queue before deliver().
   std::optional<RequestIndex> expect(RequestSpec spec);
@@ -145,7 +145,7 @@ class Scheduler {
   /// Returns whether the request fits into an engine that has nothing else to do.
   virtual bool can_ever_run(const RequestSpec& spec) const;
 
-  /// The next tick; empty when nothing can run now. Valid until the next call but one.
+  /// Returns the next tick; empty when nothing can run now. Valid until the next call but one.
   Tick& schedule();
   /// Applies what the tick generated, in its order; `finished` are those that ended.
   void complete(const Tick& tick, std::vector<RequestIndex>& finished);
@@ -191,7 +191,8 @@ class Scheduler {
   virtual std::int64_t most_steady() const { return std::numeric_limits<std::int64_t>::max(); }
 
   RequestState& state(RequestIndex index) { return requests_[static_cast<std::size_t>(index)]; }
-  /// Tokens that could be computed of a running request now, guesses for a decode included.
+  /// Returns the number of tokens that could be computed of a running request now, guesses for a
+  /// decode included.
   std::int64_t ready_tokens(const RequestState& request) const;
   void put(Tick& tick, RequestIndex index, std::int64_t tokens);
   /// A request of the queue: what it need not compute, having it or finding it in the cache.

@@ -39,12 +39,12 @@ class AttentionCost {
   /// `prices` must outlive the cost.
   explicit AttentionCost(const PassPrices& prices);
 
-  /// Distinct windows of attention layers, 0 (none) first.
+  /// Returns the distinct windows of attention layers, 0 (none) first.
   const std::vector<std::int64_t>& windows() const { return windows_; }
   /// Adds all layers' attention.
   void add(const StepShape& shape, Part& total);
   CacheBytes cache() const;
-  /// Tokens that a rank computes.
+  /// Returns the number of tokens that a rank computes.
   std::int64_t rows_of(const StepShape& shape) const;
 
  private:
@@ -115,8 +115,8 @@ class RecurrentCost {
 
  private:
   Part scan(std::size_t kind, std::int64_t tokens) const;
-  /// A token each of so many requests: their states are read and written, x, B, C and dt read, y
-  /// written.
+  /// Returns the time of a token each of so many requests: their states are read and written, x, B,
+  /// C and dt read, y written.
   Timed update_states(std::int64_t decodes) const;
 
   const PassPrices& prices_;

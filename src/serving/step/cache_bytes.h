@@ -40,7 +40,7 @@ struct CacheBytes {
     }
     return sum;
   }
-  /// `fixed` in tokens of the others, rounded up.
+  /// Returns `fixed` in tokens of the others, rounded up.
   std::int64_t fixed_tokens(std::int64_t tokens) const {
     const Bytes sum = fixed(tokens);
     return per_token > Bytes(0) ? (sum.value() + per_token.value() - 1) / per_token.value() : 0;

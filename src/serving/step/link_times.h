@@ -32,8 +32,8 @@ class LinkTimes {
   /// Mistakes: algorithms that have no messages there.
   Result<void> check(graph::CollectiveKind kind, const RankGroup& group,
                      collective::CollectiveAlgorithm algorithm);
-  /// `route`: as of graph::Node. Requires check(). Time::max(): it never ends (pauses of RoCE in a
-  /// ring of links).
+  /// Returns the time of a collective. `route`: as of graph::Node. Requires check(). Time::max():
+  /// it never ends (pauses of RoCE in a ring of links).
   Time time(graph::CollectiveKind kind, Bytes size, const RankGroup& group,
             collective::CollectiveAlgorithm algorithm, const graph::TokenRoute& route = {});
 

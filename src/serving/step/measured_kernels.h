@@ -74,7 +74,7 @@ class MeasuredKernels {
   void read_layers(const CsvTable& table, std::string_view size, Error& error);
   void read_attention(const CsvTable& table, Error& error);
   void read_products(const CsvTable& table, Error& error);
-  /// Microseconds.
+  /// Returns the time in microseconds.
   double attention_time(const AttentionShape& shape) const;
 
   std::map<std::string, Line, std::less<>> layers_;

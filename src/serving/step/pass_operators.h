@@ -21,8 +21,8 @@ inline bool embeds(const zoo::Model& model) {
          });
 }
 
-/// Done by the norm's kernel after it, as an epilogue of the GEMM before, or by what sees requests
-/// apart: attention, a recurrence.
+/// Returns whether an operator is done by the norm's kernel after it, as an epilogue of the GEMM
+/// before, or by what sees requests apart: attention, a recurrence.
 inline bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
   const bool fuses = model.norm_place == zoo::NormPlace::before && model.streams == 1;
   return op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::scan ||

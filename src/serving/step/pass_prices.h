@@ -30,7 +30,7 @@ class PassPrices {
   const StepOptions& options() const { return options_; }
   const MeasuredKernels* measured() const { return measured_.get(); }
   const RankGroup& context_group() const { return context_group_; }
-  /// Layers by kind (zoo::layer_kinds).
+  /// Returns the number of layers by kind (zoo::layer_kinds).
   const std::vector<std::int64_t>& kinds() const { return kinds_; }
   zoo::LayerKind kind_of(std::size_t kind) const {
     return zoo::kind_of(model_, static_cast<int>(kind));
@@ -41,7 +41,8 @@ class PassPrices {
   }
   /// Says of layers of a kind whether tables have their attention: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
-  /// Key-value heads of a rank in layers of this kind, copied where there are fewer than ranks.
+  /// Returns the number of key-value heads of a rank in layers of this kind, copied where there are
+  /// fewer than ranks.
   std::int64_t kv_heads(const zoo::LayerKind& kind) const;
   /// Mistakes: collectives that the network cannot run.
   Result<void> check_links() const;
@@ -58,7 +59,7 @@ class PassPrices {
   Timed timed(const graph::Operator& op) const;
   /// One that reads and writes so many bytes.
   Timed elementwise(Bytes bytes, int kernels = 1) const;
-  /// bf16, on devices without it fp16, without both fp32.
+  /// Returns bf16, on devices without it fp16, without both fp32.
   graph::DataType wide_type() const;
 
   /// Returns the bytes that a sum over the tensor-parallel group adds up.
@@ -69,11 +70,11 @@ class PassPrices {
   /// Adds the exchange of dp > 1: every copy gets all tokens before the experts, and the sums of
   /// its own ones after them.
   void add_exchange(Part& part, std::int64_t tokens) const;
-  /// A collective of every group of its kind: closed forms, or simulated.
+  /// Returns the time of a collective of every group of its kind: closed forms, or simulated.
   Time moved(
       graph::CollectiveKind kind, Bytes size, const RankGroup& group,
       collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic) const;
-  /// The same over tp; `all_reduce` by the engine's algorithm.
+  /// Returns the same over tp; `all_reduce` by the engine's algorithm.
   Time over_tensor(graph::CollectiveKind kind, Bytes size) const;
   /// Returns the time from a stage to the next.
   Time hop(std::int64_t tokens) const;
@@ -89,9 +90,9 @@ class PassPrices {
   /// Returns what a product and the sum of its result take with `overlap_tensor`; the longest time
   /// where nothing overlaps.
   Time overlapped(graph::Operator product, std::int64_t tokens) const;
-  /// An all-reduce of `gateway`.
+  /// Returns the time of an all-reduce of `gateway`.
   Time reduced_at_home(Bytes size) const;
-  /// Tokens to their experts node by node, or back.
+  /// Returns the time of tokens to their experts node by node, or back.
   Time exchanged(Bytes size) const;
 
   zoo::Model model_;

@@ -49,7 +49,7 @@ class PassTable {
       : prices_(prices), model_(prices.model()), options_(prices.options()) {}
 
   const PassRows& rows(std::int64_t tokens);
-  /// Final norm, output head and sampling.
+  /// Returns the final norm, output head and sampling.
   const Part& head(std::int64_t samples);
   /// Returns the adapters' products for so many adapted tokens, of so many different adapters.
   const Part& adapters(std::int64_t tokens, std::int64_t different);

@@ -75,7 +75,7 @@ struct StreamChoice {
   std::vector<FusedPlace> places;
 };
 
-/// The faster layout. Requires tp > 1.
+/// Returns the faster layout. Requires tp > 1.
 StreamChoice choose_stream(const StreamUses& uses, const StreamPrices& prices);
 
 }  // namespace orrery::step

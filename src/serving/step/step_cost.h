@@ -112,7 +112,7 @@ class StepCost {
   static Result<StepCost> make(const zoo::Model& model, const machine::Machine& machine,
                                const StepOptions& options);
 
-  /// Distinct windows of attention layers, 0 (none) first.
+  /// Returns the distinct windows of attention layers, 0 (none) first.
   const std::vector<std::int64_t>& windows() const { return parts_->attention.windows(); }
 
   /// Returns time (of all pipeline stages together), clock, power and energy (of one device) of the
@@ -130,7 +130,7 @@ class StepCost {
   Time draft(const StepShape& shape);
   /// Returns, with pp > 1, the time of the longest stage, for which the next step must wait.
   Time interval(Time step) const;
-  /// T in a graph, else T.
+  /// Returns T in a graph, else T.
   std::int64_t padded(std::int64_t tokens) const { return step::padded(options(), tokens); }
 
   Bytes weights_per_device() const { return weights_.all; }

@@ -16,7 +16,7 @@ struct Timed {
 
   Timed() = default;
   Timed(Time taken, const compute::Load& asked) : time(taken), load(asked) {}
-  /// A collective, or what is measured: it runs.
+  /// Makes the time of a collective, or of what is measured: it runs.
   explicit Timed(Time taken) : time(taken), load{.busy = to_seconds(taken)} {}
 
   Timed& operator+=(const Timed& other) {

@@ -68,8 +68,8 @@ struct BlockElements {
   double embedding = 0;  ///< v h: input, and as much again output
   double hidden = 0;
 };
-/// The largest number of elements in memory at once, w blocks with input and output blocks at the
-/// master's two ends:
+/// Returns the largest number of elements in memory at once, w blocks with input and output blocks
+/// at the master's two ends:
 ///   worker  floor(w/2) attention + floor((w+1)/2) MLP
 ///   master  w = 1: v h + h; w = 2: 2 v h + h; else 2 v h + h + floor((w-2)/2) attention
 ///           + floor((w-1)/2) MLP; no less than a worker

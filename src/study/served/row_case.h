@@ -22,9 +22,9 @@ struct RowCase {
 /// Applies settings in order, the engine's name first. Mistakes: values that do not parse.
 Result<RowCase> row_case(const std::vector<study::Setting>& settings);
 
-/// The requests that the case describes. Lengths are drawn uniformly from `least` of the stated
-/// ones on, answers of a histogram are its quantiles in an order that spreads them. Drawn gaps are
-/// scaled so that all arrive in the time that their number takes at the rate.
+/// Returns the requests that the case describes. Lengths are drawn uniformly from `least` of the
+/// stated ones on, answers of a histogram are its quantiles in an order that spreads them. Drawn
+/// gaps are scaled so that all arrive in the time that their number takes at the rate.
 std::vector<requests::Request> requests_of(const study::ServedRequests& described);
 
 /// Returns how a row with these cells, by column, disagrees with itself; empty: it does not, or

@@ -11,7 +11,7 @@
 
 namespace orrery::sweep {
 
-/// The words between the dots.
+/// Returns the words between the dots.
 std::vector<std::string> split_path(std::string_view path);
 
 /// Puts `value` at dotted `path` below `root`, in place of what stands there. An item of a list is
@@ -32,7 +32,7 @@ const ConfigNode* find_field(const ConfigNode& root, std::string_view path);
 /// documents that read alike have the same. Order of fields counts.
 std::string canonical_text(const ConfigNode& node);
 
-/// A scalar's node, as `like` has its place.
+/// Returns a scalar's node, as `like` has its place.
 ConfigNode scalar_node(std::string text, const ConfigNode& like);
 
 }  // namespace orrery::sweep

@@ -28,7 +28,7 @@ class Database {
   Result<void> run(const std::string& sql);
   /// Runs one statement with values for its `?`.
   Result<void> run(const std::string& sql, const std::vector<Cell>& values);
-  /// The rows of one statement.
+  /// Returns the rows of one statement.
   Result<Rows> query(const std::string& sql, const std::vector<Cell>& values = {});
   /// Runs `visit` with each row of one statement, of which none is kept.
   Result<void> each_row(const std::string& sql,

@@ -20,7 +20,7 @@ struct Shard {
   std::size_t count = 1;
 };
 
-/// "3/8": 0 to 7 of 8.
+/// Reads "3/8": 0 to 7 of 8.
 std::optional<Shard> parse_shard(const std::string& text);
 
 struct SweepOptions {
@@ -46,7 +46,7 @@ struct SweepPoint {
 };
 SweepPoint prepare_point(const Study& study, std::size_t point, const std::string& version);
 
-/// The varied values of a point, as the store has them.
+/// Returns the varied values of a point, as the store has them.
 std::vector<Cell> varied_cells(const Study& study, std::size_t point);
 
 /// Points whose inputs the store knows get its result, others are run and put into it as each

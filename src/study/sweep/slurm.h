@@ -17,10 +17,10 @@ struct SlurmJob {
   std::string options;  ///< of sbatch, as one line: "--partition=cpu --time=1:00:00"
 };
 
-/// The text of the batch script.
+/// Returns the text of the batch script.
 std::string slurm_script(const SlurmJob& job);
 
-/// "orrery sweep --merge s.db.shard* --store s.db".
+/// Returns "orrery sweep --merge s.db.shard* --store s.db".
 std::string merge_command(const SlurmJob& job);
 
 /// Gives the script to sbatch; its answer ("Submitted batch job 7"). Nothing where there is no

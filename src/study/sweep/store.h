@@ -61,7 +61,7 @@ class Store {
                    const Outcome* outcome);
   /// Takes over what another store has; of one of another study of this kind only the results.
   Result<void> merge(const std::string& file);
-  /// point, varied values, figures and error, in the order of points.
+  /// Returns the point, varied values, figures and error, in the order of points.
   Result<Rows> rows() const;
   /// Finishes the file: nothing stands beside it any more, unless another process has it open.
   Result<void> finish();

@@ -41,25 +41,26 @@ struct Study {
   bool skip_invalid = true;
 
   std::vector<std::string> varied() const;  ///< names of the axes
-  /// The whole description of one point: base with the point's values, names replaced by what
-  /// their files say.
+  /// Returns the whole description of one point: base with the point's values, names replaced by
+  /// what their files say.
   Description describe(std::size_t point) const;
   /// The first point without what is varied inside models, machines and plans.
   Description describe_unvaried() const;
-  /// The first point with another value of one axis.
+  /// Returns the first point with another value of one axis.
   Description describe_with(std::size_t axis, const ConfigNode& value) const;
 };
 
 inline constexpr std::string_view kModelName = "orrery_name";
 
-/// Every mistake at once: unknown fields and kinds, names that no file has, ranges (space.h),
-/// varied names that no reader knows, values that do not read as what their field is. What only a
-/// combination of values makes wrong is not a mistake of the study but the result of that point
-/// (unless it says `skip_invalid: false`: then the first of those are mistakes too).
+/// Parses a study. Mistakes, all at once: unknown fields and kinds, names that no file has, ranges
+/// (space.h), varied names that no reader knows, values that do not read as what their field is.
+/// What only a combination of values makes wrong is not a mistake of the study but the result of
+/// that point (unless it says `skip_invalid: false`: then the first of those are mistakes too).
 Result<Study> parse_study(const ConfigNode& node, std::string name);
 /// Dotted names and the value that they have in every point.
 using FixedFields = std::vector<std::pair<std::string, std::string>>;
-/// `fixed`: axes of one value beside those of the file. Mistakes also: one that the file varies.
+/// Loads a study. `fixed`: axes of one value beside those of the file. Mistakes also: one that the
+/// file varies.
 Result<Study> load_study(const std::string& file, const FixedFields& fixed = {});
 
 }  // namespace orrery::sweep

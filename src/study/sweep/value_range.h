@@ -21,17 +21,18 @@ struct ValueRange {
   bool whole = false;  ///< whole numbers only
   std::string unit;    ///< " GB/s", or ""
 
-  /// from, from + step ... or from, from * factor ..., up to `to` and a rounding error.
+  /// Returns from, from + step ... or from, from * factor ..., up to `to` and a rounding error.
   std::vector<std::string> values() const;
   /// One between the ends, both included, of a range without steps. The same draws give the same
   /// text everywhere.
   std::string draw(std::mt19937_64& random) const;
 };
 
-/// `drawn`: of a random sample, which needs no step. Mistakes as in read_space().
+/// Parses a range. `drawn`: of a random sample, which needs no step. Mistakes as in read_space().
 Result<ValueRange> parse_range(const ConfigNode& node, bool drawn);
 
-/// A number in [0, 1) of 53 random bits; the library's distributions differ between libraries.
+/// Draws a number in [0, 1) of 53 random bits; the library's distributions differ between
+/// libraries.
 double unit_draw(std::mt19937_64& random);
 
 }  // namespace orrery::sweep

@@ -28,10 +28,10 @@ class ByteWindow {
 
   /// Returns whether view() is all there is from position() on.
   bool whole() const { return file_ < 0; }
-  /// Bytes from position() on that stand in the window.
+  /// Returns the bytes from position() on that stand in the window.
   std::string_view view() const { return unread_; }
   std::uint64_t position() const { return position_; }
-  /// Bytes from position() to the end of the file.
+  /// Returns the bytes from position() to the end of the file.
   std::uint64_t left() const { return size_ - position_; }
   /// Brings `bytes` of them into the window. False when the file ends before.
   bool want(std::size_t bytes);

@@ -66,7 +66,7 @@ class FieldReader {
   std::uint64_t fixed64(std::string_view field) {
     return is(WireType::fixed64, field) ? take_fixed<std::uint64_t>(field) : 0;
   }
-  /// A view into the record.
+  /// Returns a view into the record.
   std::string_view bytes(std::string_view field) {
     return is(WireType::length_delimited, field) ? take_bytes(field) : std::string_view();
   }
@@ -77,7 +77,7 @@ class FieldReader {
     }
     return found;
   }
-  /// A repeated varint: packed or one at a time.
+  /// Reads a repeated varint: packed or one at a time.
   template <class Take>
   void varints(std::string_view field, Take take) {
     if (type_ == WireType::varint) {
@@ -89,7 +89,7 @@ class FieldReader {
       take(packed.take_varint(field));
     }
   }
-  /// A repeated number of fixed width, packed or one at a time, that nobody reads.
+  /// Reads a repeated number of fixed width, packed or one at a time, that nobody reads.
   void check_fixed(std::string_view field, WireType type, std::size_t width) {
     if (type_ == type) {
       skip();
@@ -195,16 +195,16 @@ class FieldReader {
 /// Field number of Node.attr.
 inline constexpr std::uint32_t kAttributeField = 10;
 
-/// The inverse of protobuf's zigzag coding of signed numbers: 0, 1, 2, 3 are 0, -1, 1, -2.
+/// Returns the inverse of protobuf's zigzag coding of signed numbers: 0, 1, 2, 3 are 0, -1, 1, -2.
 constexpr std::int64_t zigzag(std::uint64_t wire) {
   return static_cast<std::int64_t>(wire >> 1) ^ -static_cast<std::int64_t>(wire & 1U);
 }
 
-/// One AttributeProto (wire.cc). Its attribute is set in `record` when it is a known one.
+/// Reads one AttributeProto (wire.cc). Its attribute is set in `record` when it is a known one.
 std::optional<Attribute> read_attribute(std::string_view message, NodeRecord& record,
                                         Problem& problem);
 
-/// The varint before a record; how many bytes it has, 0 when there is none.
+/// Reads the varint before a record; returns how many bytes it has, 0 when there is none.
 std::size_t read_length(std::string_view bytes, std::uint64_t& length);
 
 }  // namespace orrery::chakra

@@ -29,7 +29,7 @@ class FileCache {
   static constexpr std::size_t kBudget = std::size_t{32} << 20;
 
   const ReadFile* find(const FileIdentity& identity) const;
-  /// The file with these bytes; found by hash, compared in full.
+  /// Returns the file with these bytes; found by hash, compared in full.
   const ReadFile* find(std::string_view bytes, std::uint64_t hash) const;
   const ReadFile& add(const FileIdentity& identity, std::string_view bytes, std::uint64_t hash,
                       const ReadFile& file);

@@ -47,7 +47,8 @@ struct Footprint {
 Result<std::size_t> position_of(const Program& program, const TensorUses& tensors,
                                 const TensorUses::Use& use);
 
-/// times: by position in the program. Mistakes: a use by a node that the program does not have.
+/// Returns the footprint of a program. `times`: by position in the program. Mistakes: a use by a
+/// node that the program does not have.
 Result<Footprint> footprint(const Program& program, const TensorUses& tensors,
                             std::span<const NodeTime> times);
 

@@ -9,7 +9,7 @@
 
 namespace orrery::chakra {
 
-/// A whole JSON trace, from begin() of the builder to finish(), or to what cannot be read.
+/// Reads a whole JSON trace, from begin() of the builder to finish(), or to what cannot be read.
 ///
 ///   {"version": "0.0.4"} {"id": "1", "name": "a", "type": "COMP_NODE", "attr": [...]} ...
 ///

@@ -12,10 +12,10 @@
 
 namespace orrery::chakra {
 
-/// "durationMicros" -> "duration_micros".
+/// Returns "duration_micros" for "durationMicros".
 std::string snake_case(std::string_view name);
 
-/// A whole number of 64 bits, not negative.
+/// Reads a whole number of 64 bits, not negative.
 std::optional<std::uint64_t> natural(std::string_view text);
 
 /// A value as it stands, without saying which type: of the workload_graph form.
@@ -24,7 +24,7 @@ std::optional<Value> bare_value(const ConfigNode& node);
 /// Returns whether a field is one of AttributeProto's values: "int64_val", "bool_list".
 bool is_value_field(std::string_view field);
 
-/// The value of such a field. Whole numbers of all types are read alike.
+/// Returns the value of such a field. Whole numbers of all types are read alike.
 std::optional<Value> typed_value(std::string_view field, const ConfigNode& node);
 
 }  // namespace orrery::chakra

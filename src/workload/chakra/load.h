@@ -31,7 +31,8 @@ struct LoadOptions {
 /// exist.
 Result<TraceSet> load(const LoadOptions& options);
 
-/// The traces; a mistake of `prefix` where no node of any rank computes, copies or communicates.
+/// Returns the traces; a mistake of `prefix` where no node of any rank computes, copies or
+/// communicates.
 Result<TraceSet> with_work(TraceSet traces, const std::string& prefix);
 
 }  // namespace orrery::chakra

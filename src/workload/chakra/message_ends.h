@@ -31,9 +31,9 @@ class MessageEnds {
  public:
   explicit MessageEnds(const TraceSet& traces);
 
-  /// Number of the channel, the same on every rank.
+  /// Returns the number of the channel, the same on every rank.
   std::uint32_t channel(const Node& message) const;
-  /// Messages to the own rank, to ranks that do not exist, without counterpart.
+  /// Reports messages to the own rank, to ranks that do not exist, without counterpart.
   void check(Mistakes& mistakes) const;
 
  private:

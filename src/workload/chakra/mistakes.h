@@ -51,7 +51,7 @@ class Mistakes {
   std::size_t left_out_ = 0;
 };
 
-/// "node 3 'qkv'".
+/// Returns "node 3 'qkv'".
 inline std::string node_label(std::uint64_t id, std::string_view name) {
   return "node " + std::to_string(id) + (name.empty() ? "" : " '" + std::string(name) + "'");
 }

@@ -8,8 +8,8 @@
 
 namespace orrery::chakra {
 
-/// 64-bit hash of bytes, eight at a time (multiply and fold, as wyhash does). The same on every
-/// run; no defence against chosen input, so what is equal by hash is always compared.
+/// Returns a 64-bit hash of bytes, eight at a time (multiply and fold, as wyhash does). The same on
+/// every run; no defence against chosen input, so what is equal by hash is always compared.
 std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0);
 /// Adds a number to a hash.
 std::uint64_t hash_mix(std::uint64_t hash, std::uint64_t value);

@@ -15,7 +15,8 @@
 
 namespace orrery::chakra {
 
-/// "" for the world ("", "0"), else the name without leading zeros ("07" is 7 to ASTRA-sim).
+/// Returns "" for the world ("", "0"), else the name without leading zeros ("07" is 7 to
+/// ASTRA-sim).
 std::string_view canonical_group_name(std::string_view name);
 
 /// The text of a METADATA node's inputs.values without its first and last two characters is a JSON
@@ -26,13 +27,13 @@ Result<std::vector<GroupDefinition>> parse_process_groups(std::string_view input
 /// All groups of a trace set, and what their names mean.
 class GroupTable {
  public:
-  /// The world alone, of `ranks` ranks.
+  /// Makes a table of the world alone, of `ranks` ranks.
   explicit GroupTable(std::int64_t ranks);
 
-  /// {"1": [0, 1], "2": [2, 3]}. Mistakes, each with file and line: names that are no whole number
-  /// above 0, ranks that do not exist or stand twice, a group without ranks.
+  /// Reads {"1": [0, 1], "2": [2, 3]}. Mistakes, each with file and line: names that are no whole
+  /// number above 0, ranks that do not exist or stand twice, a group without ranks.
   Result<void> read_file(const std::string& path);
-  /// Groups that a trace file defines for itself. Equal ones are stored once.
+  /// Adds the groups that a trace file defines for itself. Equal ones are stored once.
   void define(const std::vector<GroupDefinition>& definitions, Mistakes& mistakes);
   /// Forgets what define() said, but not the groups.
   void end_file();

@@ -41,7 +41,8 @@ struct FileTrace {
 class ProgramBuilder {
  public:
   void begin(Mistakes& mistakes);
-  /// Needs, by type of node (not of nodes on the CPU, which only take their duration):
+  /// Adds a node. It needs, by type of node (not of nodes on the CPU, which only take their
+  /// duration):
   ///   MEM_LOAD, MEM_STORE   tensor_size
   ///   COMM_SEND, COMM_RECV  comm_size and the other rank (comm_dst, comm_src)
   ///   COMM_COLL             comm_type and, but for a barrier, comm_size
@@ -49,7 +50,7 @@ class ProgramBuilder {
   /// the schema does not have, a value of the wrong kind (floating point for a whole number) or
   /// beyond its range, sizes and durations that Bytes and Time do not hold.
   void add(const NodeRecord& record);
-  /// A process group that no METADATA node defines.
+  /// Adds a process group that no METADATA node defines.
   void define(GroupDefinition definition) { trace_.definitions.push_back(std::move(definition)); }
   /// Sorts by id and resolves dependencies. Mistakes: an id given twice, dependencies on itself,
   /// on a node that does not exist, in a circle.

@@ -23,7 +23,8 @@ struct TextHash {
 /// Distinct programs. Found by hash, compared in full.
 class ProgramStore {
  public:
-  /// Index of an equal program; a copy without spare capacity is stored when there is none.
+  /// Returns the index of an equal program; a copy without spare capacity is stored when there is
+  /// none.
   std::uint32_t store(const Program& program);
   std::vector<Program> take() { return std::move(programs_); }
 

@@ -132,7 +132,7 @@ struct NodeRecord {
   std::array<Value, kAttributeNames.size()> values_;
 };
 
-/// UTF-8 without NUL, which names must be.
+/// Returns whether the bytes are UTF-8 without NUL, which names must be.
 bool is_text(std::string_view bytes);
 
 }  // namespace orrery::chakra

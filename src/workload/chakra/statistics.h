@@ -20,9 +20,9 @@ struct Statistics {
 Bytes bytes_of(const Program& program);
 Bytes bytes_of(const TraceSet& traces);
 Statistics statistics(const TraceSet& traces);
-/// 0 without nodes.
+/// Returns the bytes per node; 0 without nodes.
 double bytes_per_node(const Statistics& statistics);
-/// "2264 nodes as 566 of 2 programs, 42.1 bytes per node".
+/// Returns "2264 nodes as 566 of 2 programs, 42.1 bytes per node".
 std::string to_string(const Statistics& statistics);
 
 }  // namespace orrery::chakra

@@ -42,7 +42,7 @@ struct TensorUses {
 /// Mistakes: those of the file's records (wire.h); a list of names and sizes that is not one; a
 /// size that is no whole number or beyond 2^63; a name with two sizes.
 Result<TensorUses> load_tensors(const std::string& path);
-/// The same of bytes in memory; `name` stands in messages.
+/// Returns the same of bytes in memory; `name` stands in messages.
 Result<TensorUses> read_tensors(std::string_view bytes, const std::string& name);
 
 }  // namespace orrery::chakra

@@ -87,7 +87,7 @@ struct Node {
   bool has_size : 1 = false;          ///< tensor_size or comm_size was given
   bool has_involved : 1 = false;  ///< involved_dim was given; otherwise all dimensions take part
 
-  /// Each union by the member that fills it.
+  /// Returns what is compared, each union by the member that fills it.
   auto compared() const {
     return std::tuple(id, duration, size, peer, tag, group, first_dependency, dependencies, name,
                       type, collective, involved_entries, bool{on_cpu}, bool{has_operations},

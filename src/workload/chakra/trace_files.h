@@ -21,8 +21,8 @@ struct TraceFiles {
   }
 };
 
-/// The first that exists of PREFIX.0.et, PREFIX.all.et, PREFIX.et, the file PREFIX, and the same
-/// with .json; a file that ends in .txt is SimAI's. A mistake names what was looked for.
+/// Returns the first that exists of PREFIX.0.et, PREFIX.all.et, PREFIX.et, the file PREFIX, and the
+/// same with .json; a file that ends in .txt is SimAI's. A mistake names what was looked for.
 Result<TraceFiles> find_trace_files(const std::string& prefix);
 
 /// Returns how many files PREFIX.<rank>.et (or .json) there are from rank 0 on without a gap; 0

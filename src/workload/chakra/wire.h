@@ -46,7 +46,7 @@ class WireReader {
   bool complete_ = true;
 };
 
-/// A whole `.et` file, from begin() of the builder to finish(), or to what cannot be read.
+/// Reads a whole `.et` file, from begin() of the builder to finish(), or to what cannot be read.
 void read_et(ByteWindow& bytes, ProgramBuilder& builder, FileShape& shape, Mistakes& mistakes);
 
 }  // namespace orrery::chakra

@@ -22,7 +22,7 @@ class WorkloadGroups {
   }
   /// Returns how many members the rank's communicator has.
   std::int64_t size(std::int64_t rank, graph::GroupIndex family) const;
-  /// The member `step` places further in the rank's communicator, cyclic.
+  /// Returns the member `step` places further in the rank's communicator, cyclic.
   std::int64_t neighbour(std::int64_t rank, graph::GroupIndex family, std::int64_t step) const;
   /// Returns what distinguishes ranks of one role from one another: in families in which the role
   /// shifts buffers around a ring the distances to both neighbours, in listed ones the number of

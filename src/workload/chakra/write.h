@@ -11,12 +11,12 @@
 
 namespace orrery::chakra {
 
-/// The `.et` file of `rank`, schema 0.0.4. Durations are whole microseconds there and rounded to
-/// the nearest, operations whole numbers. Attributes have the types that Chakra's converters give
-/// them; dependencies are data_deps.
+/// Returns the `.et` file of `rank`, schema 0.0.4. Durations are whole microseconds there and
+/// rounded to the nearest, operations whole numbers. Attributes have the types that Chakra's
+/// converters give them; dependencies are data_deps.
 std::string et_bytes(const TraceSet& traces, std::int64_t rank);
 
-/// {"1": [0, 1], "2": [2, 3]}: every group but the world.
+/// Returns {"1": [0, 1], "2": [2, 3]}: every group but the world.
 std::string groups_json(const TraceSet& traces);
 
 struct WriteOptions {
@@ -25,9 +25,9 @@ struct WriteOptions {
   std::function<void(double)> progress;
 };
 
-/// Each file whole or not at all. Mistakes: more ranks than most_files; groups whose names are not
-/// whole numbers above 0, or that two have, which the file of groups cannot say; a file that cannot
-/// be written.
+/// Writes each file whole or not at all. Mistakes: more ranks than most_files; groups whose names
+/// are not whole numbers above 0, or that two have, which the file of groups cannot say; a file
+/// that cannot be written.
 Result<void> write_traces(const TraceSet& traces, const WriteOptions& options);
 
 }  // namespace orrery::chakra

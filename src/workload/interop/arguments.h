@@ -21,18 +21,18 @@ namespace orrery::interop {
 /// value. Everything that is wrong is collected.
 class Arguments {
  public:
-  /// `places`: "run.sh:12" of each word, for messages; empty = unknown.
+  /// Takes words. `places`: "run.sh:12" of each word, for messages; empty = unknown.
   explicit Arguments(const std::vector<std::string>& words,
                      const std::vector<std::string>& places = {});
 
   /// Unknown flags become notes, but for those of an override: a program's dump has many.
   void pass_unknown() { passes_unknown_ = true; }
 
-  /// A switch; a value after it is a mistake.
+  /// Returns whether a switch is there; a value after it is a mistake.
   bool flag(std::string_view name);
   /// Returns whether the flag stands there, whatever its values.
   bool has(std::string_view name);
-  /// The one value; nothing when the flag is not there or wrong.
+  /// Returns the one value; nothing when the flag is not there or wrong.
   std::optional<std::string> word(std::string_view name);
   std::optional<std::int64_t> number(std::string_view name, std::int64_t least = 0);
   std::int64_t number_or(std::string_view name, std::int64_t fallback, std::int64_t least = 1) {
@@ -58,7 +58,7 @@ class Arguments {
   }
   /// Takes the mistakes found so far and a mistake for each flag that nobody asked for.
   Error finish();
-  /// The mistakes so far only, which are then forgotten.
+  /// Returns the mistakes so far only, which are then forgotten.
   Error take_mistakes();
 
  private:

@@ -36,7 +36,7 @@ std::span<const LaunchFormat> launchers();
 /// Returns the launcher of "NAME" or "NAME@RELEASE"; null: none has that name.
 const LaunchFormat* launcher_named(std::string_view framework);
 
-/// "megatron, nemo, torchtitan, deepspeed".
+/// Returns "megatron, nemo, torchtitan, deepspeed".
 std::string launcher_names();
 
 /// Returns the fields that the launcher cannot run as the plan has them, each with what it can.

@@ -14,18 +14,18 @@ struct Leaf {
   std::string path;  ///< "fsdp_config.fsdp_offload_params"; items of a list share their list's
   const ConfigNode* node;
 };
-/// Every value without fields or items, in order; an empty map or list is one.
+/// Returns every value without fields or items, in order; an empty map or list is one.
 std::vector<Leaf> leaves_of(const ConfigNode& node);
 
-/// null, false, 0, "", "none" or an empty list: asks for nothing.
+/// Returns whether a node is null, false, 0, "", "none" or an empty list, which asks for nothing.
 bool is_empty(const ConfigNode& node);
 
-/// The node at a dotted path, or nullptr.
+/// Returns the node at a dotted path, or nullptr.
 const ConfigNode* at_path(const ConfigNode& node, std::string_view path);
 
-/// `words`: a.b.c=value (also +a.b=, ++a.b=) sets a leaf, ~a.b removes one. Then `${...}` is
-/// replaced: of another key by its value, of NAME:default by the default. Mistakes: words of
-/// another form; a reference to what is not there.
+/// Returns the node with overrides. `words`: a.b.c=value (also +a.b=, ++a.b=) sets a leaf, ~a.b
+/// removes one. Then `${...}` is replaced: of another key by its value, of NAME:default by the
+/// default. Mistakes: words of another form; a reference to what is not there.
 Result<ConfigNode> with_overrides(ConfigNode node, const std::vector<std::string>& words);
 
 }  // namespace orrery::interop

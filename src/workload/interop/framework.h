@@ -30,9 +30,9 @@ struct FrameworkFormat {
 };
 std::span<const FrameworkFormat> framework_formats();
 
-/// `overrides`: words a.b.c=value, as on the command lines of these frameworks; `~a.b` removes a
-/// key. Mistakes: what a row of the table refuses; unknown keys; devices, batch or degrees that do
-/// not fit together.
+/// Imports a plan. `overrides`: words a.b.c=value, as on the command lines of these frameworks;
+/// `~a.b` removes a key. Mistakes: what a row of the table refuses; unknown keys; devices, batch or
+/// degrees that do not fit together.
 Result<Imported> import_framework(std::string_view name, ConfigNode node,
                                   const std::vector<std::string>& overrides,
                                   const ImportOptions& options);

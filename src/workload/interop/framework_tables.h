@@ -77,7 +77,7 @@ struct FrameworkTable {
   std::string_view ignored{};
   std::string_view also{};  ///< those of a program that it is built on
 };
-/// The table of a framework; of an unknown name an empty one.
+/// Returns the table of a framework; of an unknown name an empty one.
 FrameworkTable framework_table(std::string_view framework);
 
 /// Says whether the path is the key, or lies within the section of that name.

@@ -62,21 +62,22 @@ struct Imported {
   Result<std::string> model_config = fail("the format does not describe the model");
 };
 
-/// `line`: arguments of pretrain_gpt.py, or a whole launch line (`torchrun --nnodes 2 ...
-/// pretrain_gpt.py ARGS`), which also states the number of devices. Flags of Megatron-DeepSpeed are
-/// read as well, with the stage of a --deepspeed_config that the script writes.
+/// Imports a plan. `line`: arguments of pretrain_gpt.py, or a whole launch line (`torchrun --nnodes
+/// 2 ... pretrain_gpt.py ARGS`), which also states the number of devices. Flags of
+/// Megatron-DeepSpeed are read as well, with the stage of a --deepspeed_config that the script
+/// writes.
 /// Source: Megatron-LM, megatron/training/arguments.py (core 0.14), and of earlier releases;
 /// Megatron-DeepSpeed, megatron/arguments.py.
 Result<Imported> import_megatron(const LaunchWords& line, const ImportOptions& options);
-/// `node`: a ds_config.json. tp is `tensor_parallel.autotp_size`; pp, cp, ep, recompute and the
-/// sequence are the training script's business and taken from options.rest.
+/// Imports a plan. `node`: a ds_config.json. tp is `tensor_parallel.autotp_size`; pp, cp, ep,
+/// recompute and the sequence are the training script's business and taken from options.rest.
 /// Source: DeepSpeed, docs/_pages/config-json.md and deepspeed/runtime/zero/config.py (0.18).
 Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options);
 /// A ds_config.json as DeepSpeed itself reads it (hjson): without #, // and /* */ comments and
 /// commas before a closing bracket, which become blanks.
 std::string strict_json(std::string text);
-/// `text`: a job configuration in TOML; `file` names it in messages. With pipeline stages
-/// torchtitan's default split needs options.model.
+/// Imports a plan. `text`: a job configuration in TOML; `file` names it in messages. With pipeline
+/// stages torchtitan's default split needs options.model.
 /// Source: torchtitan, torchtitan/config/job_config.py (0.2).
 Result<Imported> import_torchtitan(std::string_view text, const std::string& file,
                                    const ImportOptions& options);

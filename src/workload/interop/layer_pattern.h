@@ -14,7 +14,7 @@ namespace orrery::interop {
 /// expression of lists of 0 and 1 with + and *, such as "([0]*3+[1]*58)", with one entry per layer.
 Result<std::vector<bool>> parse_layer_pattern(const std::string& text, std::int64_t layers);
 
-/// The shortest text of the second form.
+/// Returns the shortest text of the second form.
 std::string layer_pattern_text(const std::vector<bool>& pattern);
 
 }  // namespace orrery::interop

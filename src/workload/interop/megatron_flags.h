@@ -21,7 +21,7 @@ struct RenamedFlag {
 
 /// Changes neither time nor memory of a step as it is modelled.
 std::span<const std::string_view> megatron_ignored();
-/// The same, of Megatron-DeepSpeed, patches and earlier releases.
+/// Returns the same, of Megatron-DeepSpeed, patches and earlier releases.
 std::span<const std::string_view> megatron_others_ignored();
 std::span<const RenamedFlag> megatron_renamed();
 /// Changes a little that no plan states; accepted with a remark.

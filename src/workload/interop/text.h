@@ -53,7 +53,7 @@ class JsonObject {
 /// 1 .. 2^20, at most 2^24 devices, whole micro-batches.
 Result<void> check_degrees(const plan::Plan& plan);
 
-/// "12,13" -> {12, 13}; items that are no numbers become 0.
+/// Reads "12,13" as {12, 13}; items that are no numbers become 0.
 std::vector<std::int64_t> number_list(std::string_view text);
 
 /// Returns the ZeRO stage that the name of a DeepSpeed configuration states: 3 of "ds_z3.json"

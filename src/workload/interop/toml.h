@@ -9,9 +9,9 @@
 
 namespace orrery::interop {
 
-/// Tables, dotted keys, one-line strings, numbers, booleans and arrays, as maps with the line of
-/// every value. Mistakes, all at once: keys that stand twice, syntax, and what is left out: dates,
-/// strings over several lines, inline tables, arrays of tables, nesting deeper than 32.
+/// Reads tables, dotted keys, one-line strings, numbers, booleans and arrays, as maps with the line
+/// of every value. Mistakes, all at once: keys that stand twice, syntax, and what is left out:
+/// dates, strings over several lines, inline tables, arrays of tables, nesting deeper than 32.
 Result<ConfigNode> parse_toml(std::string_view text, const std::string& file);
 
 }  // namespace orrery::interop

@@ -51,8 +51,8 @@ struct Cuts {
   bool context = false;
 };
 
-/// The choice of a block; `own`: one rank's shares of its operators. Axes that `cuts` leaves out
-/// have one rank. `chunks`: of products and the collectives over tp beside them.
+/// Returns the choice of a block; `own`: one rank's shares of its operators. Axes that `cuts`
+/// leaves out have one rank. `chunks`: of products and the collectives over tp beside them.
 Choice choose(const std::vector<zoo::ModelOperator>& own,
               const std::vector<graph::ModelTensor>& tensors, const zoo::Model& model,
               const plan::Plan& plan, const Cuts& cuts, std::int64_t chunks);

@@ -30,7 +30,7 @@ class Kernels {
   virtual bool reads_input(const zoo::ModelOperator& /*own*/) const { return false; }
   /// Returns the bytes of an operand as it crosses the network.
   virtual Bytes on_wire(const zoo::ModelOperator& /*own*/, Bytes operand) const { return operand; }
-  /// The type of results of products.
+  /// Returns the type of results of products.
   virtual graph::DataType result_type() const { return graph::DataType::bf16; }
 };
 

@@ -44,7 +44,7 @@
 
 namespace orrery::lower {
 
-/// `own`: one rank's shares of the block's operators, which `choice` is of.
+/// Lowers a block. `own`: one rank's shares of the block's operators, which `choice` is of.
 BlockSteps lower_block(const std::vector<zoo::ModelOperator>& own, const Choice& choice,
                        const Kernels& kernels);
 /// Returns its forward pass alone.

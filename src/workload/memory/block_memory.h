@@ -87,7 +87,7 @@ BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan);
 /// those that are known not to; a new one is among them.
 class BlockMemoryTable {
  public:
-  /// Valid until the next of().
+  /// Returns the memory of blocks, valid until the next of().
   const BlockMemories& of(const zoo::Model& model, const plan::Plan& plan) {
     return table_.get(plan, [&] { return block_memories(model, plan); });
   }

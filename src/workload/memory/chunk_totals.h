@@ -42,8 +42,8 @@ class ChunkSums {
   bool begin(const BlockMemories& model, const plan::Plan& plan, std::size_t most_blocks);
 
   ChunkTotals totals(const Blocks& chunk);
-  /// The most of a forward of `ahead` beside a backward of `behind` (graph::concurrent_liveness),
-  /// without messages.
+  /// Returns the most bytes of a forward of `ahead` beside a backward of `behind`
+  /// (graph::concurrent_liveness), without messages.
   Bytes most_concurrent(const Blocks& ahead, const Blocks& behind);
 
   const OwnedParameters& owned(plan::BlockKind kind) const { return owned_[kind]; }

@@ -30,7 +30,8 @@ struct ChunkWork {
   friend bool operator==(const ChunkWork&, const ChunkWork&) = default;
 };
 
-/// `number` of the chunk in its stage; `messages`: bytes in flight while it runs.
+/// Returns the work of a chunk. `number` of the chunk in its stage; `messages`: bytes in flight
+/// while it runs.
 ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk,
                      ChunkPass pass, std::int64_t number, Bytes messages);
 
@@ -38,7 +39,8 @@ ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const S
 /// those of its largest block, on the wire.
 Bytes most_unreduced(const plan::Plan& plan, Bytes all, Bytes largest);
 
-/// Messages of the stage's chunk with the most in flight, and what scatter_gather gathers.
+/// Returns the bytes of messages of the stage's chunk with the most in flight, and what
+/// scatter_gather gathers.
 Bytes message_bytes(const BlockMemories& model, const plan::Plan& plan,
                     const std::vector<StageChunk>& chunks);
 

@@ -50,15 +50,15 @@ struct StageMemory {
 };
 inline constexpr std::int64_t kTimelinePoints = 64;
 
-/// One per stage (per device of the stage); where devices or shares of the batch differ between its
-/// ranks, of those with the least room left. Mistakes: those of check().
+/// Returns one entry per stage (per device of the stage); where devices or shares of the batch
+/// differ between its ranks, of those with the least room left. Mistakes: those of check().
 Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan,
                                                   const machine::Machine* machine = nullptr);
 
-/// The same of a plan that check() has accepted.
+/// Returns the same of a plan that check() has accepted.
 std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::Plan& plan);
 
-/// One stage of a checked plan.
+/// Returns the memory of one stage of a checked plan.
 StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
                          const std::vector<StageChunk>& chunks);
 

@@ -53,9 +53,10 @@ class InFlight {
 
   std::size_t sorts() const { return sorts_.size(); }
   const PieceSort& sort(std::size_t number) const { return sorts_[number].sort; }
-  /// The most before a piece of this sort. `groups`: bytes of each.
+  /// Returns the most before a piece of this sort. `groups`: bytes of each.
   Bytes most_before(std::size_t number, std::span<const GroupBytes> groups) const;
-  /// The most of what one forward of each group brings to the host, while pieces of this sort run.
+  /// Returns the most of what one forward of each group brings to the host, while pieces of this
+  /// sort run.
   Bytes most_on_host(std::size_t number, std::span<const Bytes> by_group) const;
 
  private:

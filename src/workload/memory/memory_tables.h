@@ -40,8 +40,9 @@ class MemoryTables {
   /// Returns the fullest stage of a checked plan on a machine of its devices.
   Fullest fullest(const plan::Plan& plan, const machine::Machine& machine);
 
-  /// fullest().total where devices and shares of the batch are alike; of others what a replica with
-  /// the mean share, rounded down, has on the devices that the machine states: some has as much.
+  /// Returns fullest().total where devices and shares of the batch are alike; of others what a
+  /// replica with the mean share, rounded down, has on the devices that the machine states: some
+  /// has as much.
   Bytes least(const plan::Plan& plan, const machine::Machine& machine);
 
   /// Valid until another plan is asked for.

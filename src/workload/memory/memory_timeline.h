@@ -58,7 +58,7 @@ struct MemoryMoment {
 
   friend bool operator==(const MemoryMoment&, const MemoryMoment&) = default;
 };
-/// "backward of microbatch 3, layer 12"; with chunks: "..., chunk 1, layer 12".
+/// Returns "backward of microbatch 3, layer 12"; with chunks: "..., chunk 1, layer 12".
 std::string to_string(const MemoryMoment& moment, bool with_chunk);
 
 struct MemoryPoint {
@@ -93,7 +93,7 @@ struct MostHeld {
 MostHeld most_held(const BlockMemories& model, const plan::Plan& plan, std::int64_t stage,
                    const std::vector<StageChunk>& chunks);
 
-/// Stage number `stage` of a checked plan.
+/// Returns the timeline of stage number `stage` of a checked plan.
 MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& plan,
                                std::int64_t stage, const std::vector<StageChunk>& chunks,
                                const TimelineOptions& options = {});

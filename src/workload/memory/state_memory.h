@@ -108,9 +108,9 @@ inline bool is_program(const plan::Plan& plan) {
   return plan.free_gradients && plan.autograd == plan::Autograd::engine;
 }
 
-/// Parameters that zero 3 gathers for a block, in the form in which GEMMs read them, of dense and
-/// of expert parameters that are really sharded. A program that gathers anew for every pass holds
-/// one weight that is read and one on its way, at most twice the largest.
+/// Returns the bytes of parameters that zero 3 gathers for a block, in the form in which GEMMs read
+/// them, of dense and of expert parameters that are really sharded. A program that gathers anew for
+/// every pass holds one weight that is read and one on its way, at most twice the largest.
 Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned);
 
 /// Returns what a block has gathered ahead of its pass (overlap_param_gather): nothing of a
@@ -134,11 +134,12 @@ struct StateMemory {
 };
 StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
                          const std::vector<StageChunk>& chunks);
-/// The same of what the stage owns; `largest`: gradients of its largest block, on the wire.
+/// Returns the same of what the stage owns; `largest`: gradients of its largest block, on the wire.
 StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, Bytes largest);
 
-/// Bytes of a reduction's bucket over `all` gradients of a stage, of which the largest block has
-/// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.
+/// Returns the bytes of a reduction's bucket over `all` gradients of a stage, of which the largest
+/// block has `block`: both in the type on the wire. Overlapped, one fills while the one before
+/// travels.
 Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
 /// Returns what a device holds besides tensors (compute/device.h):

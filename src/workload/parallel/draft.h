@@ -106,8 +106,9 @@ struct Context {
   std::int64_t run_steps = 1;                       ///< LowerOptions::steps
 };
 
-/// Parameters of one rank whose gradients this block of this role contributes: the trained ones.
-/// The head of a tied model keeps a copy of the embedding unless it shares the stage with it.
+/// Returns the number of parameters of one rank whose gradients this block of this role
+/// contributes: the trained ones. The head of a tied model keeps a copy of the embedding unless it
+/// shares the stage with it.
 std::int64_t block_parameters(const Draft& draft, const Context& context, plan::BlockKind kind,
                               plan::Owner owner);
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,

@@ -11,7 +11,7 @@
 namespace orrery::parallel {
 
 namespace passes {
-/// Stages, chunks, blocks and their operators; boundary sends and receives. pass_pipeline.cc
+/// Makes stages, chunks, blocks and their operators; boundary sends and receives. pass_pipeline.cc
 void pipeline(parallel::Draft& draft, const parallel::Context& context);
 /// Blocks are cut over tp: messages between stages, sums of gradients that tp ranks hold whole.
 /// pass_blocks.cc
@@ -20,13 +20,13 @@ void tensor(parallel::Draft& draft, const parallel::Context& context);
 void expert(parallel::Draft& draft, const parallel::Context& context);
 /// Attention is cut over cp. pass_blocks.cc
 void context(parallel::Draft& draft, const parallel::Context& context);
-/// Steps of the blocks of one rank, with the collectives that convert layouts (workload/lower).
-/// pass_blocks.cc
+/// Makes the steps of the blocks of one rank, with the collectives that convert layouts
+/// (workload/lower). pass_blocks.cc
 void blocks(parallel::Draft& draft, const parallel::Context& context);
 /// Sums over tp follow the tiles of the products before them, where asked for (tile_steps.h).
 /// pass_overlap_tensor.cc
 void overlap_tensor(parallel::Draft& draft, const parallel::Context& context);
-/// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
+/// Adds forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(parallel::Draft& draft, const parallel::Context& context);
 /// Marks what the host launches as graphs, and where it waits for the routing of tokens.
 /// pass_capture.cc
@@ -35,22 +35,24 @@ void capture(parallel::Draft& draft, const parallel::Context& context);
 void gradients(parallel::Draft& draft, const parallel::Context& context);
 /// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
 void zero(parallel::Draft& draft, const parallel::Context& context);
-/// Parameters from the remote memory, gradients to it. pass_remote.cc
+/// Adds parameters from the remote memory, gradients to it. pass_remote.cc
 void remote(parallel::Draft& draft, const parallel::Context& context);
-/// Copies of activations to and from the host. pass_offload.cc
+/// Adds copies of activations to and from the host. pass_offload.cc
 void offload(parallel::Draft& draft, const parallel::Context& context);
-/// All-reduce of the tied embedding's gradient between first and last stage. pass_finish.cc
+/// Adds the all-reduce of the tied embedding's gradient between first and last stage.
+/// pass_finish.cc
 void embedding(parallel::Draft& draft, const parallel::Context& context);
-/// DualPipe: sum of the gradients of a stage's two copies, an all-reduce of two ranks: each sends
-/// one half of its gradients and gets it back summed. pass_pipeline.cc
+/// Adds, for DualPipe, the sum of the gradients of a stage's two copies, an all-reduce of two
+/// ranks: each sends one half of its gradients and gets it back summed. pass_pipeline.cc
 void copies(parallel::Draft& draft, const parallel::Context& context);
-/// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
+/// Adds gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
-/// ZeRO's collectives as blocks of integers; a second copy of parameters. pass_low_bandwidth.cc
+/// Makes ZeRO's collectives travel as blocks of integers; a second copy of parameters.
+/// pass_low_bandwidth.cc
 void low_bandwidth(parallel::Draft& draft, const parallel::Context& context);
 /// The end of a round of steps that workers take alone. pass_outer.cc
 void outer(parallel::Draft& draft, const parallel::Context& context);
-/// Several steps one after the other: the end of one, where the next may begin. pass_steps.cc
+/// Puts several steps one after the other: the end of one, where the next may begin. pass_steps.cc
 void steps(parallel::Draft& draft, const parallel::Context& context);
 /// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);

@@ -25,9 +25,9 @@
 
 namespace orrery::parallel {
 
-/// The plan with numbers instead of `auto` in stage_layers and batch_shares, where its devices
-/// differ; else with even shares. The machine may be larger than the plan. A plan that cannot run
-/// is left as it is: check() says why.
+/// Returns the plan with numbers instead of `auto` in stage_layers and batch_shares, where its
+/// devices differ; else with even shares. The machine may be larger than the plan. A plan that
+/// cannot run is left as it is: check() says why.
 plan::Plan in_proportion(plan::Plan plan, const zoo::Model& model, const machine::Machine& machine);
 
 /// Kernels of one rank for one microbatch, forward and backward, on one sort of devices.

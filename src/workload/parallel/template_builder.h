@@ -65,7 +65,7 @@ class TemplateBuilder {
   std::vector<Lane> lanes_;
 };
 
-/// A template with what its chunks allocate.
+/// Returns a template with what its chunks allocate.
 graph::Template built(const StepList& list, const Draft& draft, const RoleDraft& role);
 
 }  // namespace orrery::parallel

@@ -30,7 +30,7 @@ namespace orrery::parallel {
 /// launch.
 bool sums_product(const Step& product, const Step& sum);
 
-/// The steps with each such pair in tiles. Requires ranks >= 2.
+/// Returns the steps with each such pair in tiles. Requires ranks >= 2.
 std::vector<Step> in_tiles(const std::vector<Step>& steps, plan::TensorOverlap how,
                            std::int64_t ranks);
 

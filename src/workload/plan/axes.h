@@ -159,23 +159,24 @@ struct RankLayout {
   std::int64_t ranks() const;
   /// Digits of the communicator, innermost first, none of size 1; of `embedding` those of pp.
   std::vector<graph::Digit> digits(Axis axis) const;
-  /// `embedding`: of the stages only the first and the last, if they differ.
+  /// Returns the members along an axis. `embedding`: of the stages only the first and the last, if
+  /// they differ.
   graph::Members members(Axis axis) const;
   std::int64_t size(Axis axis) const;  ///< members; 1 when absent
-  /// Rank distance of neighbours on the innermost digit; 1 when absent.
+  /// Returns the rank distance of neighbours on the innermost digit; 1 when absent.
   std::int64_t stride(Axis axis) const;
-  /// Number of `rank` in its group of `axis`.
+  /// Returns the number of `rank` in its group of `axis`.
   std::int64_t coordinate(std::int64_t rank, Axis axis) const;
-  /// `rank` with its coordinate on `axis` replaced.
+  /// Returns `rank` with its coordinate on `axis` replaced.
   std::int64_t with(std::int64_t rank, Axis axis, std::int64_t coordinate) const;
 
   /// Returns, for a send of `stage` on a channel, or its receive, the other rank minus the own one.
   std::int64_t peer(graph::Node::Kind end, Channel channel, std::int64_t stage) const;
 };
 
-/// A workload without programs and source: ranks, roles (one per stage: "stage 0" ...) and tables.
-/// Program i is role i's; assign others to roles that share. The last rows of groups and streams,
-/// from `secondary` on, are left out where no communicator has them.
+/// Returns a workload without programs and source: ranks, roles (one per stage: "stage 0" ...) and
+/// tables. Program i is role i's; assign others to roles that share. The last rows of groups and
+/// streams, from `secondary` on, are left out where no communicator has them.
 graph::Workload step_workload(const RankLayout& layout);
 
 }  // namespace orrery::plan

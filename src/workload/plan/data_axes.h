@@ -32,19 +32,19 @@ struct GradientHop {
 /// Returns the hops in the order in which they run; empty when one rank has all of the batch.
 std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner);
 
-/// Bytes of gradients, in the type on the wire, that are reduced at once; 0: one block with
-/// overlap_grad_reduce, else all. The most of bucket_parameters and dp x cp times
+/// Returns the bytes of gradients, in the type on the wire, that are reduced at once; 0: one block
+/// with overlap_grad_reduce, else all. The most of bucket_parameters and dp x cp times
 /// bucket_parameters_per_rank, if they are given (Megatron-Core's max(40 M, 1 M x dp)); else the
-/// plan's `bucket`; without one and without overlap zero 2 and 3
-/// take DeepSpeed's reduce_bucket_size of 5e8 elements, as one buffer of all gradients would undo
-/// what sharding them saves.
+/// plan's `bucket`; without one and without overlap zero 2 and 3 take DeepSpeed's
+/// reduce_bucket_size of 5e8 elements, as one buffer of all gradients would undo what sharding them
+/// saves.
 Bytes bucket_size(const Plan& plan);
 
 struct GatherHop {
   Axis axis = Axis::dp;
   std::int64_t divisor = 1;  ///< the gathered buffer is this share of all parameters
 };
-/// Gather of sharded parameters beside the layers: zero 3, or updated ones with
+/// Returns the gather of sharded parameters beside the layers: zero 3, or updated ones with
 /// overlap_param_gather. nullopt: they are whole.
 std::optional<GatherHop> parameter_hop(const Plan& plan, Owner owner);
 /// Gather of updated parameters at the end of the step; nullopt: none, or beside the layers.

@@ -39,7 +39,7 @@ ShardDegrees shard_degrees(const Plan& plan);
 
 /// Ranks that hold the same expert parameters: tp cp dp / (etp ep).
 std::int64_t expert_data_parallel(const Plan& plan);
-/// Tensor-parallel degree inside an expert.
+/// Returns the tensor-parallel degree inside an expert.
 std::int64_t expert_tensor_parallel(const Plan& plan);
 
 /// Requires a checked plan. experts: with etp, ep and edp.

@@ -59,7 +59,7 @@ bool is_trained(const zoo::ModelOperator& op);
 
 /// Returns whether the operator's weight is stored in frozen_type.
 bool is_packed(const Plan& plan, const zoo::ModelOperator& op);
-/// Bytes of weights stored so.
+/// Returns the bytes of weights stored so.
 Bytes packed_bytes(const Plan& plan, std::int64_t elements);
 /// Bytes that the kernel before a GEMM reads and writes to make its operand of such a weight; 0:
 /// none is needed.

@@ -52,7 +52,7 @@ struct ReduceHop {
   std::int64_t divisor = 1;  ///< its elements are this share of the reduce-scatter's
   std::int64_t ranks = 1;
 };
-/// The hops of a reduce-scatter over `axis`, which has `ranks` members.
+/// Returns the hops of a reduce-scatter over `axis`, which has `ranks` members.
 std::vector<ReduceHop> reduce_hops(const Plan& plan, Axis axis, std::int64_t ranks);
 
 /// Ranks of the first hop where there are two; 0: there is one.

@@ -27,18 +27,18 @@ struct ModelPart {
   std::int64_t first_layer = 0;
   std::int64_t layers = 0;
 };
-/// Parts of every stage and chunk: result[stage][chunk].
+/// Returns the parts of every stage and chunk: result[stage][chunk].
 Result<std::vector<std::vector<ModelPart>>> split_model(const zoo::Model& model, const Plan& plan);
 
-/// The block of one layer: its kind's, and of layers that stay unquantised (unquantized.h) as many
-/// blocks later as the model has kinds.
+/// Returns the block of one layer: its kind's, and of layers that stay unquantised (unquantized.h)
+/// as many blocks later as the model has kinds.
 BlockKind layer_block(const zoo::Model& model, const Plan& plan, std::int64_t layer);
 
-/// The blocks of a chunk in model order.
+/// Returns the blocks of a chunk in model order.
 std::vector<BlockKind> blocks_of(const zoo::Model& model, const Plan& plan, const ModelPart& part);
 
-/// Layers of every stage and chunk: result[stage][chunk]. Even split by default; with stage_layers
-/// as given. Chunk c of stage s holds model layers in the order of c * pp + s.
+/// Returns the layers of every stage and chunk: result[stage][chunk]. Even split by default; with
+/// stage_layers as given. Chunk c of stage s holds model layers in the order of c * pp + s.
 Result<std::vector<std::vector<std::int64_t>>> split_layers(const zoo::Model& model,
                                                             const Plan& plan);
 

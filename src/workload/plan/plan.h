@@ -287,7 +287,8 @@ struct PlacedPlan {
   Plan plan;
   std::map<std::string, std::string, std::less<>> places;  ///< by field name
 
-  /// The mistakes of check() and others that name fields alone, with the places of those fields.
+  /// Returns the mistakes of check() and others that name fields alone, with the places of those
+  /// fields.
   Error placed(Error mistakes) const;
 };
 

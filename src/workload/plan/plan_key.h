@@ -116,7 +116,7 @@ class PlanTable {
   PlanTable(const PlanTable&) = delete;
   PlanTable& operator=(const PlanTable&) = delete;
 
-  /// The value of `plan`, made by make() the first time. Valid until the next get().
+  /// Returns the value of `plan`, made by make() the first time. Valid until the next get().
   template <class Make>
   Value& get(const Plan& plan, const Make& make) {
     if (last_ != nullptr && values_.key_eq()(last_->first, plan)) {

@@ -71,7 +71,7 @@ struct QuantizationRecipe {
   int attention_result_bits = 0;
   bool keeps_activation_inputs = false;  ///< quantised, where the activation runs again
 
-  /// w.
+  /// Returns w.
   double element_bytes() const {
     return static_cast<double>(graph::bits_of(type)) / 8 + scale_bytes;
   }
@@ -86,8 +86,8 @@ graph::DataType gemm_type(const Plan& plan);
 /// Returns whether the plan runs the operator's GEMMs in the recipe's type.
 bool is_quantized(const Plan& plan, const zoo::ModelOperator& op);
 
-/// Bytes of `elements` of a tensor that crosses the network for such an operator, else of the
-/// compute type.
+/// Returns the bytes of `elements` of a tensor that crosses the network for such an operator, else
+/// of the compute type.
 Bytes exchanged_bytes(const Plan& plan, const zoo::ModelOperator& op, Bytes in_compute_type);
 
 /// Returns the bytes that attention keeps of its result, `in_compute_type` of it, for its own

@@ -39,7 +39,7 @@ namespace orrery::plan {
 /// Returns whether workers step alone.
 bool runs_rounds(const Plan& plan);
 
-/// Ranks of dp x cp that reduce their gradients in every step.
+/// Returns the number of ranks of dp x cp that reduce their gradients in every step.
 std::int64_t worker_ranks(const Plan& plan);
 /// Workers that come together at the end of a round; 1 where all ranks do in every step.
 std::int64_t workers(const Plan& plan);

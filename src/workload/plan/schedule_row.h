@@ -47,7 +47,8 @@ struct ScheduleRow {
   std::int64_t unit(std::int64_t stages) const { return by_rounds ? stages : both_ends ? 2 : 1; }
 };
 
-/// All of them: those that the code names in the order of the enumeration, then others by name.
+/// Returns all of them: those that the code names in the order of the enumeration, then others by
+/// name.
 const std::vector<ScheduleRow>& schedules();
 
 inline const ScheduleRow& row_of(Schedule schedule) {
@@ -57,8 +58,8 @@ inline const ScheduleRow& row_of(Schedule schedule) {
 /// The names of those of which this holds: "1f1b, interleaved or dualpipe".
 std::string schedules_that(const std::function<bool(const ScheduleRow&)>& holds);
 
-/// The schedules of this library, and the list that schedules() puts in order: these, unless a
-/// program that links it defines a schedule_list() of its own.
+/// Returns the schedules of this library, and the list that schedules() puts in order: these,
+/// unless a program that links it defines a schedule_list() of its own.
 std::vector<ScheduleRow> shipped_schedules();
 std::vector<ScheduleRow> schedule_list();
 

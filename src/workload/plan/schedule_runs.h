@@ -56,7 +56,7 @@ class RunList {
   /// some of it out on every stage then leaves out both ends of every message.
   std::optional<graph::Period> period() const;
 
-  /// The same order without microbatches from `microbatches` on.
+  /// Returns the same order without microbatches from `microbatches` on.
   RunList with_fewer(std::int64_t microbatches) const;
 
  private:
@@ -85,7 +85,8 @@ class RunList {
     std::vector<Place> places;
   };
 
-  /// Microbatches of a repetition; nothing if kinds or chunks have different numbers of them.
+  /// Returns the microbatches of a repetition; nothing if kinds or chunks have different numbers of
+  /// them.
   std::optional<std::int64_t> step_of(const Run& run) const;
 
   std::vector<Run> runs_;

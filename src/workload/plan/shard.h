@@ -19,18 +19,19 @@ zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan);
 /// (megatron/core/fusions/fused_softmax.py, is_kernel_available; at most 2,048 keys in 2021).
 bool fuses_softmax(const zoo::Model& model, const Plan& plan);
 
-/// Tokens of one sequence: the plan's, or those that the model was pre-trained with.
+/// Returns the number of tokens of one sequence: the plan's, or those that the model was
+/// pre-trained with.
 std::int64_t sequence_of(const zoo::Model& model, const Plan& plan);
 
-/// B S H elements of the compute type: what branches read and write.
+/// Returns the bytes of B S H elements of the compute type: what branches read and write.
 Bytes hidden_bytes(const zoo::Model& model, const Plan& plan);
-/// The same of every residual stream: what crosses layer and stage boundaries.
+/// Returns the same of every residual stream: what crosses layer and stage boundaries.
 Bytes boundary_bytes(const zoo::Model& model, const Plan& plan);
 /// Returns the bytes that a rank sends of that to the next stage: 1/t with sequence parallelism or
 /// scatter_gather.
 Bytes message_bytes(const zoo::Model& model, const Plan& plan);
 
-/// The whole model's blocks by BlockKind.
+/// Returns the whole model's blocks by BlockKind.
 std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& plan);
 
 /// Rank's share at tensor-parallel degree t:
@@ -39,8 +40,8 @@ std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& p
 /// Requires that t divides the extents. Bytes and parameters round up.
 zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_parallel);
 
-/// The same of one rank of the plan. A routed expert (tokens are split over tp: sequence parallel)
-/// at degrees ep and etp, with load = expert_load():
+/// Returns the same of one rank of the plan. A routed expert (tokens are split over tp: sequence
+/// parallel) at degrees ep and etp, with load = expert_load():
 ///   batch  E/ep experts;  m  load m ep etp / tp rows of each;  column n/etp;  row k/etp
 ///   bytes, saved, routed   load / tp; of the first GEMM, whose rows every etp rank has, etp / tp
 ///   parameters             / (ep etp)
@@ -56,7 +57,7 @@ zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan);
 /// Ignores:  that a few experts' loads are no normal numbers, and that loads sum up to the tokens.
 double expert_load(const Plan& plan, std::int64_t experts);
 
-/// Parameters in the weight matrix of a GEMM (0 without a weight).
+/// Returns the number of parameters in the weight matrix of a GEMM (0 without a weight).
 std::int64_t weight_elements(const zoo::ModelOperator& op);
 
 }  // namespace orrery::plan

@@ -20,10 +20,11 @@
 
 namespace orrery::plan {
 
-/// Microbatches of every replica. "" and "auto": as many each. Mistakes (field "batch_shares"):
-/// what is no list, other replicas than dp, a replica without any, another sum than the batch.
+/// Returns the microbatches of every replica. "" and "auto": as many each. Mistakes (field
+/// "batch_shares"): what is no list, other replicas than dp, a replica without any, another sum
+/// than the batch.
 Result<std::vector<std::int64_t>> replica_microbatches(const Plan& plan);
-/// "12*8,4*8" of such numbers; "" where all are the same.
+/// Returns "12*8,4*8" of such numbers; "" where all are the same.
 std::string to_batch_shares(const std::vector<std::int64_t>& microbatches);
 
 /// The plan of replicas that all have as many microbatches.
@@ -37,8 +38,8 @@ struct RankClass {
   friend auto operator<=>(const RankClass&, const RankClass&) = default;
 };
 
-/// Distinct ones of all ranks; one of a machine without parts and a plan without shares. Ranks that
-/// the machine has not would lie in its last part. Requires a checked plan.
+/// Returns the distinct ones of all ranks; one of a machine without parts and a plan without
+/// shares. Ranks that the machine has not would lie in its last part. Requires a checked plan.
 std::vector<RankClass> rank_classes(const Plan& plan, const machine::Machine& machine);
 
 /// Returns which digit of the rank number counts replicas; of size 1 without any.

@@ -339,15 +339,15 @@ struct Vision {
   std::int64_t marks = 0;  ///< tokens of text around an image
 };
 
-/// Width of a head of queries and keys of these layers.
+/// Returns the width of a head of queries and keys of these layers.
 inline std::int64_t head_dim_of(const Model& model, const LayerKind& kind) {
   return kind.head_dim > 0 ? kind.head_dim : model.head_dim;
 }
-/// Width of a head of values.
+/// Returns the width of a head of values.
 inline std::int64_t value_dim_of(const Model& model, const LayerKind& kind) {
   return kind.head_dim == 0 && model.value_dim > 0 ? model.value_dim : head_dim_of(model, kind);
 }
-/// Key-value heads of these layers.
+/// Returns the number of key-value heads of these layers.
 inline std::int64_t kv_heads_of(const Model& model, const LayerKind& kind) {
   return kind.kv_heads > 0 ? kind.kv_heads : model.kv_heads;
 }

@@ -24,7 +24,7 @@ using Form = std::initializer_list<Extent>;
 struct Shapes {
   Shapes(const Model& m, const ShapeOptions& o, LayerKind k = {});
 
-  /// Bytes of a rows x columns tensor of the compute type; saturates.
+  /// Returns the bytes of a rows x columns tensor of the compute type; saturates.
   Bytes tensor(std::int64_t rows, std::int64_t columns) const { return element * rows * columns; }
   /// Returns the bytes of T rows.
   Bytes wide(std::int64_t columns) const { return tensor(tokens, columns); }
@@ -91,7 +91,7 @@ class GraphBuilder {
   /// Elements of another tensor that are read as one of this form.
   int view(int of, Form extents);
 
-  /// `parameters`: that the operator has beside those of its edges.
+  /// Adds an operator. `parameters`: those that the operator has beside those of its edges.
   ModelOperator& add(ModelOperator op, Edges edges, std::int64_t parameters = 0);
   /// Adds an operator whose result has the form of the first tensor that it reads; returns it.
   int map(ModelOperator op, TensorList reads, TensorList saves = {}, std::int64_t parameters = 0);
@@ -125,12 +125,12 @@ class GraphBuilder {
 /// Gives operators from `first` on to the branch, but for those that one has already.
 void mark(Operators& operators, std::size_t first, Branch branch);
 
-/// Width of the token table's rows.
+/// Returns the width of the token table's rows.
 inline std::int64_t table_width(const Model& model) {
   return model.table_width > 0 ? model.table_width : model.hidden;
 }
 
-/// The layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).
+/// Returns the layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).
 LayerKind kind_of(const Model& model, int kind);
 
 /// Returns how many of the model's layers are of each kind.
@@ -144,25 +144,25 @@ struct Traffic {
   int backward_kernels = 0;
 };
 
-/// A memory-bound operator.
+/// Returns a memory-bound operator.
 ModelOperator streaming(std::string name, Role role, graph::OperatorKind kind,
                         const Traffic& traffic);
 
 /// The functions below append the parts of a block. They take the numbers of the tensors that enter
 /// a part and return that of its result: T rows, of H columns where nothing else is said.
 
-/// LayerNorm or RMSNorm over rows of `width`; over H with the sum of the two gradients that meet at
-/// its input, the residual branch's and its own. Returns its result.
+/// Appends LayerNorm or RMSNorm over rows of `width`; over H with the sum of the two gradients that
+/// meet at its input, the residual branch's and its own. Returns its result.
 int append_norm(GraphBuilder& block, const Shapes& shapes, std::string name, Role role, int x);
 int append_norm(GraphBuilder& block, const Shapes& shapes, std::string name, Role role, int x,
                 std::int64_t width);
-/// The operator of a norm over rows of `width`.
+/// Returns the operator of a norm over rows of `width`.
 ModelOperator norm(std::string name, Role role, const Shapes& shapes, std::int64_t width);
-/// Parameters of a norm over `width` elements.
+/// Returns the number of parameters of a norm over `width` elements.
 std::int64_t norm_parameters(const Model& model, std::int64_t width);
 
-/// Kernels of the activation between the matrices of an MLP of inner width `width`, for `rows`
-/// tokens.
+/// Returns the kernels of the activation between the matrices of an MLP of inner width `width`, for
+/// `rows` tokens.
 ModelOperator activation(const Shapes& shapes, std::int64_t rows, std::int64_t width, bool bias);
 /// Appends it behind x, which holds what it is applied to; returns its result. `kept`: beside x.
 int append_activation(GraphBuilder& block, const Shapes& shapes, ModelOperator op, int x,
@@ -178,7 +178,8 @@ struct Heads {
 
   TensorList all() const;
 };
-/// Attention core: from Q, K, V (saved by who made them) to the input of the output projection.
+/// Appends the attention core: from Q, K, V (saved by who made them) to the input of the output
+/// projection.
 int append_attention(GraphBuilder& block, const Shapes& shapes, const Heads& heads);
 /// Appends what leads from the norm's output to Q, K, V of multi-head latent attention.
 Heads append_latent_projections(GraphBuilder& block, const Shapes& shapes, int x);
@@ -195,10 +196,11 @@ int append_experts(GraphBuilder& block, const Shapes& shapes, int x);
 int append_mlp(GraphBuilder& block, const Shapes& shapes, int x, Branch branch, std::int64_t ffn,
                bool keeps_input = true);
 
-/// The matrices of LayerKind::widths, after the interaction when there is one.
+/// Appends the matrices of LayerKind::widths, after the interaction when there is one.
 int append_tower(GraphBuilder& block, const Shapes& shapes);
 
-/// Query-key pairs of one head and sequence that a kernel which skips masked blocks computes.
+/// Returns the number of query-key pairs of one head and sequence that a kernel which skips masked
+/// blocks computes.
 double visible_pairs(const Shapes& shapes);
 /// Masks have a byte an element.
 inline constexpr graph::DataType kMask = graph::DataType::fp8;
@@ -219,20 +221,20 @@ int append_collapse(GraphBuilder& block, const Shapes& shapes, const std::string
 /// branch.
 int append_expand(GraphBuilder& block, const Shapes& shapes, const std::string& branch,
                   const Streams& streams, int y);
-/// n copies of the embedding.
+/// Appends n copies of the embedding.
 int append_stream_copies(GraphBuilder& block, const Shapes& shapes, int x);
-/// One weighted sum of n streams in front of the final norm.
+/// Appends one weighted sum of n streams in front of the final norm.
 int append_stream_head(GraphBuilder& block, const Shapes& shapes, int x);
-/// The norms and projections of a depth of multi-token prediction: the hidden states' n streams and
-/// the embedding have a matrix each.
+/// Appends the norms and projections of a depth of multi-token prediction: the hidden states' n
+/// streams and the embedding have a matrix each.
 int append_stream_combine(GraphBuilder& block, const Shapes& shapes, int x, int embedding);
 /// Appends what enters a block: T x H, or T x n x H.
 int append_input(GraphBuilder& block, const Shapes& shapes);
-/// One layer behind x. Requires that x has that form.
+/// Appends one layer behind x. Requires that x has that form.
 int append_layer(GraphBuilder& block, const Shapes& shapes, int x);
 
-/// Parameters of a hyper-connection around one branch, and of the one in front of the output; 0
-/// without streams.
+/// Returns the number of parameters of a hyper-connection around one branch, and of the one in
+/// front of the output; 0 without streams.
 std::int64_t stream_parameters(const Model& model);
 std::int64_t stream_head_parameters(const Model& model);
 

@@ -20,13 +20,13 @@ namespace orrery::zoo {
 
 void ignore_all(Reader& read, std::span<const std::string_view> names);
 
-/// A whole number in [1, limit]; nullopt when the field is missing or null.
+/// Reads a whole number in [1, limit]; nullopt when the field is missing or null.
 std::optional<std::int64_t> optional_extent(Reader& read, std::string_view name,
                                             std::int64_t limit);
-/// The same; missing is a mistake, unless there is a fallback.
+/// Reads the same; missing is a mistake, unless there is a fallback.
 std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit,
                     std::optional<std::int64_t> fallback = {});
-/// A whole number in [0, limit]; missing or null: `fallback`.
+/// Reads a whole number in [0, limit]; missing or null: `fallback`.
 std::int64_t count(Reader& read, std::string_view name, std::int64_t limit,
                    std::int64_t fallback = 0);
 double probability(Reader& read, std::string_view name, double fallback);
@@ -46,12 +46,12 @@ bool is_weightless(std::string_view name, const ConfigNode& node);
 /// Fields that nobody asked for and that `harmless` accepts become notes of the model.
 void note_unknown(Reader& read, Model& model,
                   bool (*harmless)(std::string_view name, const ConfigNode& node));
-/// `use_bidirectional_attention` or `is_causal: false`: every query sees every key (encoders made
-/// of decoders, for embeddings). Call it last.
+/// Reads `use_bidirectional_attention` or `is_causal: false`: every query sees every key (encoders
+/// made of decoders, for embeddings). Call it last.
 void read_direction(Reader& read, Model& model);
 
-/// The map in field `text_config` (or another) as a model of its own, read by `read_text`; whatever
-/// else is beside it speaks of other parts, and is a note where it is unknown.
+/// Reads the map in field `text_config` (or another) as a model of its own, read by `read_text`;
+/// whatever else is beside it speaks of other parts, and is a note where it is unknown.
 Model read_nested(Reader& read, Model (*read_text)(Reader&),
                   std::string_view field = "text_config");
 /// Gives the model the encoder of images in the map `vision_config`, if there is one. Its
@@ -65,11 +65,11 @@ MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback,
 /// list repeat it.
 void set_layers(Model& model, const std::vector<LayerKind>& layers);
 
-/// Layers of one depth of multi-token prediction. Their kinds are among those of the model, or are
-/// added to them.
+/// Sets the layers of one depth of multi-token prediction. Their kinds are among those of the
+/// model, or are added to them.
 void set_prediction(Model& model, const std::vector<LayerKind>& prediction);
 
-/// `part` divides `whole`; not judged when one of them was a mistake already.
+/// Expects that `part` divides `whole`; not judged when one of them was a mistake already.
 void expect_divides(Reader& read, std::string_view field, std::int64_t part, std::int64_t whole,
                     const std::string& whole_name);
 
@@ -81,7 +81,7 @@ struct ShapeFields {
 };
 /// Heads divide the hidden width (unless their width is given) and key-value heads divide heads.
 void check_heads(Reader& read, const Model& model, const ShapeFields& names, bool head_dim_given);
-/// Fewer than kMaxParameters; call it last.
+/// Expects fewer parameters than kMaxParameters; call it last.
 void check_size(Reader& read, const Model& model, std::string_view layers_field);
 
 /// num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim,
@@ -109,7 +109,7 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults = {});
 
 /// Number of experts under the family's name for it, and how many a token goes to.
 void read_routing(Reader& read, Model& model, std::string_view experts);
-/// n_group and topk_group, unless topk_method is greedy. Requires experts and top_k.
+/// Reads n_group and topk_group, unless topk_method is greedy. Requires experts and top_k.
 void read_expert_groups(Reader& read, Model& model);
 
 /// Returns, per layer, what `layer_types` names (sliding_attention, full_attention,

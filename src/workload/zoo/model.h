@@ -52,8 +52,9 @@ inline constexpr std::int64_t kMaxPredictions = 64;
 /// 18 bytes each still fit in Bytes.
 inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 50;
 
-/// The GPT-2 architecture with an MLP of 4H, tied embedding and dropout 0.1, from the numbers that
-/// tables of training runs give. Requires hidden % heads == 0 and extents as in parse_model.
+/// Returns the GPT-2 architecture with an MLP of 4H, tied embedding and dropout 0.1, from the
+/// numbers that tables of training runs give. Requires hidden % heads == 0 and extents as in
+/// parse_model.
 Model gpt_model(std::string name, std::int64_t layers, std::int64_t hidden, std::int64_t heads,
                 std::int64_t sequence, std::int64_t vocab);
 
@@ -184,7 +185,8 @@ struct ShapeOptions {
   std::vector<std::int64_t> documents{};
 };
 
-/// One transformer layer, in forward order. T = B S tokens, F = ffn, a = heads, d = head_dim:
+/// Returns one transformer layer, in forward order. T = B S tokens, F = ffn, a = heads, d =
+/// head_dim:
 ///
 ///   input_norm, qkv_gemm, qkv_split, [rotary], attention core, proj_gemm, attention residual,
 ///   mlp_norm, fc1_gemm, bias_gelu | silu_mul, fc2_gemm, mlp residual
@@ -211,7 +213,7 @@ ModelGraph layer_graph(const Model& model, const ShapeOptions& options, int kind
 std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options,
                                            int kind = 0);
 
-/// Names of the distinct layers of a model, such as {"dense", "moe"}; at least one.
+/// Returns the names of the distinct layers of a model, such as {"dense", "moe"}; at least one.
 std::vector<std::string> layer_kinds(const Model& model);
 /// Returns which of them layer 0 <= layer < model.layers is.
 int layer_kind(const Model& model, std::int64_t layer);
@@ -221,18 +223,18 @@ std::vector<int> prediction_layers(const Model& model);
 /// Experts of a token.
 graph::TokenRoute token_route(const Model& model);
 
-/// token_embedding (gather from a table split over the vocabulary: partial sums of ranks' rows),
-/// embedding_gradient_zero (backward clears the table's dense gradient), [position_embedding],
-/// [embedding_dropout].
+/// Returns token_embedding (gather from a table split over the vocabulary: partial sums of ranks'
+/// rows), embedding_gradient_zero (backward clears the table's dense gradient),
+/// [position_embedding], [embedding_dropout].
 ModelGraph embedding_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options);
 
-/// final_norm, logits_gemm (vocab-parallel; without parameters when tied), cross_entropy
+/// Returns final_norm, logits_gemm (vocab-parallel; without parameters when tied), cross_entropy
 /// (in fp32; saves the fp32 probabilities, 4 T V bytes); then one block "mtp_..." per depth of
 /// multi-token prediction: token_embedding, hidden_norm, embedding_norm, combine_gemm, a layer,
-/// final_norm, logits_gemm, cross_entropy. With t > 1 cross_entropy needs three
-/// all-reduces over tp of T fp32 values each (maximum, predicted logit, sum of exponentials;
-/// Megatron-LM), which the lowering adds.
+/// final_norm, logits_gemm, cross_entropy. With t > 1 cross_entropy needs three all-reduces over tp
+/// of T fp32 values each (maximum, predicted logit, sum of exponentials; Megatron-LM), which the
+/// lowering adds.
 ModelGraph head_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options);
 

@@ -33,7 +33,7 @@ class SparseAllocator {
   void begin_at(const std::vector<std::uint32_t>& first_outputs);
   /// Adds a request, once for an input and an output.
   void ask(const Request& request) { requests_.push_back(request); }
-  /// The matches; takes back all requests. `random`: what pim draws from.
+  /// Returns the matches; takes back all requests. `random`: what pim draws from.
   const std::vector<Request>& match(Allocator allocator, int iterations, Random& random);
 
  private:

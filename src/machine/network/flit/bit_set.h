@@ -8,7 +8,7 @@
 
 namespace orrery::flit {
 
-/// visit(i) for every bit i of a word, in ascending order.
+/// Calls visit(i) for every bit i of a word, in ascending order.
 template <class Visit>
 void for_each_bit(std::uint64_t bits, Visit visit) {
   for (; bits != 0; bits &= bits - 1) {
@@ -32,7 +32,7 @@ class BitSet {
     count_ -= (words_[i / 64] & bit) != 0 ? 1 : 0;
     words_[i / 64] &= ~bit;
   }
-  /// visit(i) for what is in the set when its word is come to; it may change the set.
+  /// Calls visit(i) for what is in the set when its word is come to; it may change the set.
   template <class Visit>
   void for_each(Visit visit) const {
     std::size_t left = count_;

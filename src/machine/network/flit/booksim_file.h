@@ -42,7 +42,7 @@ class BookSimFile {
     const auto found = entries_.find(key);
     return found == entries_.end() ? nullptr : &found->second;
   }
-  /// The value of a key, or `other`.
+  /// Returns the value of a key, or `other`.
   std::string text(const std::string& key, const std::string& other) {
     const Entry* entry = find(key);
     return entry == nullptr ? other : entry->value;

@@ -13,7 +13,7 @@
 
 namespace orrery::flit {
 
-/// A pattern of traffic.h for a value of BookSim 2's `traffic`.
+/// Returns a pattern of traffic.h for a value of BookSim 2's `traffic`.
 ///
 ///   hotspot({{3,7},{2,1}})    nodes, then their weights; fewer weights: the last one again
 ///   hotspot({3,7})            node 3 with weight 7, as there

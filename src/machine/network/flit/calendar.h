@@ -43,7 +43,7 @@ class Calendar {
     std::vector<std::uint32_t> sources;         ///< that may send a flit from now on
   };
 
-  /// `longest`: no delay of an event is longer.
+  /// Sets the reach. `longest`: no delay of an event is longer.
   void set_reach(Cycle longest) {
     slots_.resize(std::bit_ceil(static_cast<std::size_t>(longest) + 2));
     used_.assign((slots_.size() + 63) / 64, 0);
@@ -74,7 +74,7 @@ class Calendar {
     word |= bit_of(when);
     return slots_[place_of(when)];
   }
-  /// The cycle of a time, or an earlier one in which to look again.
+  /// Returns the cycle of a time, or an earlier one in which to look again.
   Slot& towards(Interval time) { return at(std::min(cycle_of(time), now_ + reach())); }
   Slot& present() { return slots_[place_of(now_)]; }
   /// Empties the slot of the present cycle.
@@ -90,7 +90,7 @@ class Calendar {
   }
   bool empty() const { return count_ == 0; }
 
-  /// visit(slot) for all, in no order.
+  /// Calls visit(slot) for all, in no order.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
@@ -98,7 +98,7 @@ class Calendar {
     }
   }
 
-  /// The first cycle from now() on with something in it. Requires !empty().
+  /// Returns the first cycle from now() on with something in it. Requires !empty().
   Cycle next() const {
     std::size_t place = place_of(now_);
     std::size_t ahead = 0;

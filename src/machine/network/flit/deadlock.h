@@ -14,8 +14,8 @@ namespace orrery::flit {
 /// A circle of input VCs each of which can only go on after the next; empty: there is none now.
 std::vector<std::uint32_t> circle_of(const std::vector<Waiting>& waiting);
 
-/// "a deadlock: router 3 from router 2, VC 1 waits for ...", or where a network that moves has its
-/// longest queue: "... the fullest output is ...".
+/// Returns "a deadlock: router 3 from router 2, VC 1 waits for ...", or where a network that moves
+/// has its longest queue: "... the fullest output is ...".
 std::string explain_waiting(const Engine& engine);
 
 enum class Freedom : std::uint8_t { free, circular, not_checked };

@@ -71,7 +71,7 @@ class Engine {
 
   /// Simulates cycle now() and moves to the next.
   void step();
-  /// The first cycle from now() on in which anything happens, `limit` at most.
+  /// Returns the first cycle from now() on in which anything happens, `limit` at most.
   Cycle quiet_until(Cycle limit) const;
   /// Moves there.
   void skip(Cycle limit) { calendar_.move_to(quiet_until(limit)); }
@@ -92,7 +92,7 @@ class Engine {
 
   /// Input VCs that hold a flit and cannot go on now, each with what it waits for (deadlock.h).
   std::vector<Waiting> waiting() const;
-  /// "router 3 from router 2, VC 1".
+  /// Returns "router 3 from router 2, VC 1".
   std::string name_of_vc(std::uint32_t in_vc) const;
 
  private:

@@ -27,7 +27,7 @@ class EvenDraws {
         probability_(network.classes.front().probability(rate)),
         next_(network.graph.nodes.size(), kEven) {}
 
-  /// All nodes, for this cycle. create(node, packet).
+  /// Draws for all nodes, for this cycle: create(node, packet).
   template <class Create>
   bool draw(Engine& engine, Create create) {
     bool created = false;

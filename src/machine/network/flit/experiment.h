@@ -75,11 +75,11 @@ struct Experiment {
   }
 };
 
-/// A map of the fields of Experiment, RouterSettings and OpenLoopSettings, all optional.
+/// Parses a map of the fields of Experiment, RouterSettings and OpenLoopSettings, all optional.
 Result<Experiment> parse_experiment(const ConfigNode& node);
 
-/// A configuration file of BookSim 2, unchanged: "key = value;" with // comments. What it does not
-/// state has BookSim's default (28f4329). `folder`: of the file, for network_file.
+/// Parses a configuration file of BookSim 2, unchanged: "key = value;" with // comments. What it
+/// does not state has BookSim's default (28f4329). `folder`: of the file, for network_file.
 /// Mistakes, by line: unknown keys, settings that there are no such routers for; notes: settings
 /// that change nothing here.
 Result<Experiment> parse_booksim(std::string_view text, const std::string& file);
@@ -111,8 +111,8 @@ struct Saturation {
   double accepted = 0;  ///< there
   std::vector<OpenLoopResult> runs;
 };
-/// Measured with periods of 500 cycles, 2 of warm-up, 8 at most, a limit of 200 cycles and a
-/// threshold of 10 % unless the experiment states its own.
+/// Finds saturation, measured with periods of 500 cycles, 2 of warm-up, 8 at most, a limit of 200
+/// cycles and a threshold of 10 % unless the experiment states its own.
 Saturation find_saturation(const Experiment& experiment, const Prepared& prepared,
                            const RunOptions& options);
 

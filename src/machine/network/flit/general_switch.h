@@ -29,8 +29,8 @@ class GeneralSwitch {
     mark_kept(vc, true);
     kept_.push_back(vc);
   }
-  /// pass(vc, can, goes_on) for the VCs that keep the switch, the longest first; those that do not
-  /// go on give it back for the allocation after.
+  /// Calls pass(vc, can, goes_on) for the VCs that keep the switch, the longest first; those that
+  /// do not go on give it back for the allocation after.
   template <class Pass>
   void pass_kept(Pass pass) {
     std::erase_if(kept_, [&](std::uint32_t vc) {

@@ -17,7 +17,7 @@ namespace orrery::flit {
 class HopTable {
  public:
   HopTable() = default;
-  /// The shortest way by latency; of equally long ones that whose channels come first.
+  /// Returns the shortest way by latency; of equally long ones that whose channels come first.
   static HopTable shortest(const RouterGraph& graph);
   /// The shortest way that goes up and then down. A channel goes up if it leads to a lower level
   /// of the tree that is breadth first from router 0, or to a lower number on the same level.

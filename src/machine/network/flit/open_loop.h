@@ -27,7 +27,7 @@ struct OpenLoopSettings {
   double burst_alpha = 0;  ///< chance a cycle that a silent node begins a burst; 0: no bursts
   double burst_beta = 0;   ///< that a burst ends
 
-  /// The one class of nodes that offer packets of one size.
+  /// Returns the one class of nodes that offer packets of one size.
   TrafficClass one_class() const {
     TrafficClass made;
     made.sizes = {packet};
@@ -98,11 +98,11 @@ struct RunOptions {
   std::function<void(double)> progress = {};
 };
 
-/// Warm-up, then periods until mean latency and throughput of all of them so far have changed by
-/// less than the thresholds three times in a row, in every class, then the time until what was
-/// created in them has arrived. Nodes draw each cycle with probability rate x share / mean size, or
-/// in bursts; a node whose packet has not left draws for that time later, with the right time of
-/// creation. Requires settings in range (experiment.h).
+/// Runs a warm-up, then periods until mean latency and throughput of all of them so far have
+/// changed by less than the thresholds three times in a row, in every class, then the time until
+/// what was created in them has arrived. Nodes draw each cycle with probability rate x share / mean
+/// size, or in bursts; a node whose packet has not left draws for that time later, with the right
+/// time of creation. Requires settings in range (experiment.h).
 OpenLoopResult run_open_loop(const Network& network, const OpenLoopSettings& settings,
                              const RunOptions& options = {});
 

@@ -30,8 +30,8 @@ class KnuthSequence {
     return block_[place_++] >> kShift;
   }
 
-  /// Numbers of the next `most` before the first below `limit`, which is taken too; `most` if none
-  /// is.
+  /// Returns how many of the next `most` numbers come before the first below `limit`, which is
+  /// taken too; `most` if none is.
   std::int64_t until_below(Word limit, std::int64_t most) {
     if (limit >= kModulus && most > 0) {
       next();

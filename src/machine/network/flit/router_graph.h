@@ -122,7 +122,7 @@ RouterGraph make_switch_clusters(std::int32_t switches, std::int32_t per_switch,
 /// cycles of `cycle`, at least one. Mistakes: a host with no switch or with several.
 Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle);
 
-/// BookSim's list of links ("anynet"): lines such as
+/// Parses BookSim's list of links ("anynet"): lines such as
 ///
 ///   router 0 node 0 node 1 router 1 15 router 2
 ///
@@ -131,10 +131,9 @@ Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle
 /// named too. Mistakes by line.
 Result<RouterGraph> parse_link_list(std::string_view text, const std::string& file);
 
-/// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list, or by
-/// its ending a file of topology/read.h) or "graph:SPEC" of `topology::kTopologies`, one cycle per
-/// link. Mistakes: an unknown name or field,
-/// sizes out of range.
+/// Parses "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list, or by its
+/// ending a file of topology/read.h) or "graph:SPEC" of `topology::kTopologies`, one cycle per
+/// link. Mistakes: an unknown name or field, sizes out of range.
 Result<RouterGraph> parse_network(std::string_view text);
 
 inline constexpr std::int64_t kMostRouters = 1 << 20;

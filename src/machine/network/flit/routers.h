@@ -84,7 +84,7 @@ struct Routers {
   std::uint32_t port_of(std::uint32_t vc) const { return vc >> shift; }
   std::uint32_t vc_of(std::uint32_t vc) const { return vc & ((1U << shift) - 1); }
   std::uint32_t router_of(std::uint32_t in_vc) const { return in[port_of(in_vc)].router; }
-  /// The output VC before an input VC, and the one that follows an output VC.
+  /// Returns the output VC before an input VC, and the one that follows an output VC.
   std::uint32_t upstream(std::uint32_t in_vc) const {
     return vc(in[port_of(in_vc)].from, vc_of(in_vc));
   }
@@ -119,9 +119,9 @@ struct Routers {
     return settings.alloc_iters == 1 && arbiter == Arbiter::round_robin &&
            settings.priority == Priority::none;
   }
-  /// An allocator with so many inputs of an input port and outputs of an output port.
+  /// Returns an allocator with so many inputs of an input port and outputs of an output port.
   SparseAllocator make_allocator(int inputs, int outputs, Arbiter arbiter) const;
-  /// One of input VCs and output VCs.
+  /// Returns an allocator of input VCs and output VCs.
   SparseAllocator make_vc_allocator() const;
 
   RouterSettings settings;

@@ -114,7 +114,7 @@ struct Candidates {
   }
 };
 
-/// The default of a shape: dor, nca, dest_tag or min.
+/// Returns the default of a shape: dor, nca, dest_tag or min.
 Algorithm default_algorithm(Shape shape);
 
 class Routing {
@@ -175,7 +175,7 @@ class Routing {
     state.via = router;
     return state;
   }
-  /// Channels from `router` on; what is at random takes as many.
+  /// Returns the number of channels from `router` on; what is at random takes as many.
   int channels_ahead(RouteState state, std::uint32_t router) const;
 
   /// Returns whether enter() decides anything.
@@ -183,8 +183,8 @@ class Routing {
   /// A packet has won VC `vc` towards its next router.
   void enter(RouteState& state, std::uint32_t vc) const;
 
-  /// The outputs at `router`. Changes the state as if the head moved on (phases, rings). What is at
-  /// random is drawn.
+  /// Finds the outputs at `router`. Changes the state as if the head moved on (phases, rings). What
+  /// is at random is drawn.
   void next(RouteState& state, std::uint32_t router, Random& random, Candidates& into) const;
 
   /// A Choice is one output of next(), or one of several where it offers them. For the check of
@@ -237,11 +237,11 @@ class Routing {
   /// Returns the phase of BookSim's dragonflies that begins where a packet goes to its target.
   std::uint8_t first_phase() const { return algorithm_ == Algorithm::min ? 0 : 1; }
   VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
-  /// The VCs of a packet in its phase, of two.
+  /// Returns the VCs of a packet in its phase, of two.
   VcMask phase_vcs(const RouteState& state, std::uint32_t router) const {
     return follows_booksim() && router == eject_router(state) ? all_ : half(state.phase);
   }
-  /// The VCs of a ring's half, within those of the phase.
+  /// Returns the VCs of a ring's half, within those of the phase.
   VcMask ring_vcs(const RouteState& state, std::uint32_t router) const;
   Candidate mesh_hop(std::uint32_t router, std::uint32_t goal, bool highest_first) const;
   Candidate torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
@@ -253,7 +253,7 @@ class Routing {
   std::uint32_t express_channel(std::uint32_t router, std::size_t d, std::int32_t ahead) const;
   VcMask dragonfly_vcs(unsigned group) const;
   Candidate dragonfly_hop(RouteState& state, std::uint32_t router) const;
-  /// One output, with `draw` for what is at random; `draws`: how many draws differ.
+  /// Returns one output, with `draw` for what is at random; `draws`: how many draws differ.
   Candidate single(RouteState& state, std::uint32_t router, std::uint32_t draw) const;
   std::uint32_t draws(const RouteState& state, std::uint32_t router) const;
   void adaptive(RouteState& state, std::uint32_t router, Candidates& into) const;

@@ -56,9 +56,10 @@ constexpr auto named_values(Pattern) {
 /// The destinations of a pattern on a number of nodes.
 class Traffic {
  public:
-  /// `text`: "uniform", "hotspot:3,7@0.2" (share 1 where none is given; weights as 3*2,7),
-  /// "permutation:FILE". Mistakes: an unknown name, bits of a number of nodes that is no power of
-  /// two (transpose: an even one), nodes out of range, a pattern of another topology.
+  /// Makes the traffic of a text. `text`: "uniform", "hotspot:3,7@0.2" (share 1 where none is
+  /// given; weights as 3*2,7), "permutation:FILE". Mistakes: an unknown name, bits of a number of
+  /// nodes that is no power of two (transpose: an even one), nodes out of range, a pattern of
+  /// another topology.
   static Result<Traffic> make(std::string_view text, const RouterGraph& graph);
 
   const std::string& name() const { return name_; }

@@ -15,7 +15,7 @@ class Delayed {
   /// `fabric` must outlive it. `flows` is how many there are before messages come.
   Delayed(Fabric& fabric, std::size_t flows);
 
-  /// One flow more.
+  /// Adds one flow more.
   void add() { delays_.add(); }
   void forget_before(std::size_t first) { delays_.forget_before(first); }
 

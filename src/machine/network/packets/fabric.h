@@ -30,7 +30,7 @@ class Fabric {
   Port& port(std::uint32_t number) { return ports_[number]; }
   /// Counters of the run; `finish` and `end` are not the fabric's.
   PacketRun& counted() { return counted_; }
-  /// Time when a packet left its host (swift).
+  /// Returns the time when a packet left its host (swift).
   Time left_at(std::uint32_t id) const { return left_at_[id]; }
   /// Returns whether nothing of the flow matters any more.
   bool is_gone(std::uint32_t f) const { return f < streams_.first() || streams_[f].ended; }
@@ -42,7 +42,7 @@ class Fabric {
   }
   /// Begins again at time 0 with nothing under way.
   void restart();
-  /// A number from 0 to 1, the next of a sequence.
+  /// Returns a number from 0 to 1, the next of a sequence.
   double chance() { return static_cast<double>(next_random() >> 11U) * 0x1p-53; }
 
   /// Counts the flow's packets and finds its line, its order of paths and its way back. Requires
@@ -51,7 +51,7 @@ class Fabric {
   /// The flow has something to send, or may have.
   void offer(std::uint32_t f);
 
-  /// A new packet's place; what is in it is of an earlier one.
+  /// Returns a new packet's place; what is in it is of an earlier one.
   std::uint32_t allocate();
   void release(std::uint32_t id) { free_.push_back(id); }
   /// Sends the port's next packet, if it is idle and not paused.
@@ -62,8 +62,8 @@ class Fabric {
   void pass_on(std::uint32_t id, std::uint32_t number);
   /// A packet is at the end of a link: whether that is its route's.
   bool arrive(std::uint32_t id);
-  /// An acknowledgement that queues among the packets of its return route, in the place of the
-  /// packet `id` whose reports it takes along.
+  /// Sends an acknowledgement that queues among the packets of its return route, in the place of
+  /// the packet `id` whose reports it takes along.
   void send_ack(std::uint32_t id);
   /// Tells the sender, over the cables of the flow's next path.
   void control(std::uint32_t f, Event event, std::uint32_t number) {
@@ -84,7 +84,7 @@ class Fabric {
     return number + 1 == stream.count ? stream.last_wire
                                       : static_cast<std::uint32_t>(rules_.wire());
   }
-  /// Bytes in the queue, with the packet that is being sent.
+  /// Returns the bytes in the queue, with the packet that is being sent.
   std::int64_t holding(const Port& port) const {
     return port.queued + (port.sending == kNone ? 0 : packets_[port.sending].wire);
   }

@@ -16,7 +16,7 @@ class Paced {
   /// `fabric` must outlive it. `flows` is how many there are before messages come.
   Paced(Fabric& fabric, std::size_t flows);
 
-  /// One flow more.
+  /// Adds one flow more.
   void add() { paces_.add(); }
   void forget_before(std::size_t first) { paces_.forget_before(first); }
   void forget(std::uint32_t f) { std::erase(by_port_[fabric_.stream(f).nic], f); }
@@ -24,11 +24,11 @@ class Paced {
   void make_room_for_reports(std::size_t hops);
 
   void begin(std::uint32_t f);
-  /// The clock of the flow's sender.
+  /// Handles the clock of the flow's sender.
   void tick(std::uint32_t f, std::uint32_t generation);
   /// The port of these senders goes on.
   void resume(std::uint32_t port);
-  /// Packets handed to the host's port.
+  /// Returns the number of packets handed to the host's port.
   std::uint32_t granted(std::uint32_t f) const { return paces_[f].granted; }
   /// Writes the port's report into the packet that leaves it (hpcc); what comes at the instant at
   /// which a packet leaves is not yet in the queue.
@@ -41,7 +41,7 @@ class Paced {
   void notify(std::uint32_t f);
   /// The sender has heard of marks (dcqcn).
   void cut(std::uint32_t f);
-  /// A timer of the sender's since a cut (dcqcn).
+  /// Handles a timer of the sender since a cut (dcqcn).
   void recover(std::uint32_t f, std::uint32_t generation, bool increases);
 
  private:

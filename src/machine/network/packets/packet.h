@@ -106,7 +106,8 @@ Result<PacketRun> run_packets(topology::Router& router,
                               const std::vector<network::FlowRequest>& flows,
                               const network::PacketOptions& options, PacketProgress progress = {});
 
-/// The same with one given route per flow; acknowledgements among packets go by hash of the seed.
+/// Returns the same with one given route per flow; acknowledgements among packets go by hash of the
+/// seed.
 PacketRun run_packets(const topology::LinkGraph& graph,
                       const std::vector<network::FlowRequest>& flows,
                       const std::vector<std::vector<std::int32_t>>& routes,

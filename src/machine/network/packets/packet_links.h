@@ -63,7 +63,7 @@ class PacketLinks {
   /// Packets move until something else is due.
   void settle(engine::EventQueue& queue);
 
-  /// Packets of so many bytes times links: what a message costs.
+  /// Returns the number of packets of so many bytes times links: what a message costs.
   double passes(Bytes bytes, std::size_t links) const;
   /// The same of all that has been sent, and what the queue of packets has handled.
   double passed() const { return passed_; }

@@ -27,7 +27,7 @@ class PacketNetwork {
   const Rules& rules() const { return fabric_.rules(); }
   const Routes& routes() const { return fabric_.routes(); }
 
-  /// The links of path `id` of a flow; ids in order from 0.
+  /// Adds the links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
   /// Adds the route of the flow's acknowledgements, where they are packets among others; without it
   /// over the cables of path 0.
@@ -49,7 +49,7 @@ class PacketNetwork {
 
   // Messages one by one, instead of run(): they begin at given times, in no part, and nothing is
   // skipped.
-  /// A route, whose rates may be below those of its links; its place.
+  /// Lays a route, whose rates may be below those of its links, and returns its place.
   std::uint32_t lay(std::span<const topology::Hop> hops) { return fabric_.routes().lay(hops); }
   /// Begins at `when`, not before what advance() has handled; its number. Requires routes of a link
   /// or more. The course's routes are packets' in turn.
@@ -57,7 +57,7 @@ class PacketNetwork {
   /// Handles what happens before `until`, up to the first message of which all has come at its
   /// receiver: that one. clock() is then when.
   std::optional<std::uint32_t> advance(Time until);
-  /// Time of the last event handled.
+  /// Returns the time of the last event handled.
   Time clock() const { return fabric_.now(); }
   std::uint64_t events() const { return events_; }
 

@@ -23,11 +23,11 @@ class Routes {
   const topology::GraphLink& link(std::int32_t number) const {
     return graph_.links[static_cast<std::size_t>(number)];
   }
-  /// The link back of a link's cable; -1: it has none.
+  /// Returns the link back of a link's cable; -1: it has none.
   std::int32_t reverse(std::int32_t number) const {
     return reverse_[static_cast<std::size_t>(number)];
   }
-  /// The number of the link at a place.
+  /// Returns the number of the link at a place.
   std::int32_t at(std::size_t place) const { return links_[place]; }
   Time serialisation(Bytes bytes, std::int32_t number) const {
     return bytes / link(number).bandwidth;
@@ -44,7 +44,7 @@ class Routes {
 
   /// Routes pass some links at rates below the links' own.
   bool have_rates() const { return !rates_.empty(); }
-  /// The rate at a place. Requires have_rates().
+  /// Returns the rate at a place. Requires have_rates().
   Bandwidth rate(std::size_t place) const { return Bandwidth(rates_[place]); }
 
  private:

@@ -30,7 +30,7 @@ class Rules {
   bool trims() const { return packets::trims(options_.protocol); }
   bool is_paced() const { return is(network::Protocol::hpcc) || is(network::Protocol::dcqcn); }
   bool pauses() const { return !trims() && !is(network::Protocol::swift); }
-  /// Bytes on the wire of a full packet.
+  /// Returns the bytes on the wire of a full packet.
   std::int64_t wire() const { return options_.wire.value(); }
   std::int64_t payload() const { return payload_; }
   /// Packets that a sender on a line sends at first.

@@ -36,7 +36,8 @@ struct CsvTable {
 /// are right, and the table has these.
 Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneven = nullptr);
 
-/// A mistake for each column that is none of `known`, with the one that may have been meant.
+/// Returns a mistake for each column that is none of `known`, with the one that may have been
+/// meant.
 Error unknown_columns(const CsvTable& table, const std::vector<std::string>& known);
 
 Result<CsvTable> load_csv(const std::string& file);
@@ -65,7 +66,8 @@ std::invoke_result_t<Read, const CsvTable&> load_csv(const std::string& file, Re
       [&](const std::string& text) { return read_csv(text, file, std::move(read)); });
 }
 
-/// A cell as it stands in a file: in quotes if it would break the line (RFC 4180, section 2).
+/// Returns a cell as it stands in a file: in quotes if it would break the line (RFC 4180, section
+/// 2).
 std::string csv_cell(const std::string& text);
 /// A row of cells with its line end.
 std::string csv_line(const std::vector<std::string>& cells);

@@ -21,7 +21,7 @@ Result<void> write_file(const std::string& path, std::string_view content);
 /// Folders in which shipped configurations are looked for, in order: $ORRERY_CONFIGS, the nearest
 /// share/orrery/configs in a folder above the running binary, that of the install prefix.
 std::vector<std::string> config_folders();
-/// A mistake when $ORRERY_CONFIGS names no folder.
+/// Reports a mistake when $ORRERY_CONFIGS names no folder.
 Result<void> check_config_folders();
 
 /// Path of configuration `name` of `kind` ("machines", "models", "plans", "spmd", "validation"):

@@ -94,7 +94,7 @@ class Reader {
     const ConfigNode* node = take(name, true);
     return node == nullptr ? T{} : convert<T>(*node, T{});
   }
-  /// The field's value or `fallback` when it is not there; null counts as not there.
+  /// Returns the field's value or `fallback` when it is not there; null counts as not there.
   template <class T>
   T optional(std::string_view name, T fallback) {
     const ConfigNode* node = take(name, false);
@@ -127,11 +127,11 @@ class Reader {
   std::vector<const ConfigNode*> take_items(std::string_view name, bool must_exist);
   /// Declares a field as known without reading it.
   void ignore(std::string_view name) { take(name, false); }
-  /// Fields that nobody asked for until now are a sentence each instead of a mistake.
+  /// Makes fields that nobody asked for until now a sentence each instead of a mistake.
   void warn_of_unknown(std::vector<std::string>& warnings);
 
-  /// Fields that nobody asked for until now and that `harmless` accepts are known from now on:
-  /// their sentences.
+  /// Returns the sentences of fields that nobody asked for until now and that `harmless` accepts;
+  /// they are known from now on.
   std::vector<std::string> pass_unknown(bool (*harmless)(std::string_view name,
                                                          const ConfigNode& node));
 

@@ -32,7 +32,7 @@ class Options {
   /// Options declared from here on are listed under `title` in the help text.
   void group(std::string title) { group_ = std::move(title); }
   void positional(const std::string& name, std::string& into, const std::string& sentence);
-  /// One that may be missing.
+  /// Declares a positional that may be missing.
   void positional(const std::string& name, std::optional<std::string>& into,
                   const std::string& sentence);
   /// Declares any number of words.
@@ -42,8 +42,8 @@ class Options {
   /// --name KIND; `kind` names the value in the help text.
   void value(const std::string& name, std::optional<std::string>& into, const std::string& kind,
              const std::string& sentence);
-  /// The same of a file that is written. Before the command runs it is a mistake if its folder
-  /// cannot be written, or if another argument names the same file: outputs never eat inputs.
+  /// Declares a file that is written. Before the command runs it is a mistake if its folder cannot
+  /// be written, or if another argument names the same file: outputs never eat inputs.
   void output(const std::string& name, std::optional<std::string>& into, const std::string& kind,
               const std::string& sentence);
   /// --name, --name true or --name false.
@@ -142,7 +142,8 @@ inline void refuse_given(const std::vector<GivenFlag>& flags, const std::string&
   }
 }
 
-/// The value of a flag that was given; a mistake, and what `into` was, when it is not a T.
+/// Takes the value of a flag that was given; adds a mistake, and leaves `into` as it was, when it
+/// is not a T.
 template <class T>
 void take(std::string_view flag, const std::optional<std::string>& text, T& into, Error& mistakes) {
   if (text) {

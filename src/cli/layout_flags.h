@@ -26,7 +26,7 @@ struct LayoutCase {
 class LayoutFlags {
  public:
   void declare(Options& options);
-  /// The flag that asks for changes of layout, "--pair" or "--mesh"; null without one.
+  /// Returns the flag that asks for changes of layout, "--pair" or "--mesh"; null without one.
   const char* given() const { return pair_ ? "--pair" : mesh_ ? "--mesh" : nullptr; }
   /// Requires given(). Names of axes are different, sizes at most 64 ranks, extents positive,
   /// elements at most 1e15.

@@ -38,8 +38,8 @@ class TopologyFlag {
   std::optional<std::string> routing_;
 };
 
-/// The model of that name; a mistake of `flag` names what there is and, for names of old, what
-/// they are called now.
+/// Returns the model of that name; a mistake of `flag` names what there is and, for names of old,
+/// what they are called now.
 simulate::NetworkModel network_named(const std::string& flag, const std::string& name,
                                      Error& mistakes);
 

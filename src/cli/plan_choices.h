@@ -16,8 +16,8 @@ namespace orrery::cli {
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
                   full::Task& task, Error& mistakes, const std::string& fixes = "--fix");
 
-/// Bytes of a device that stay free: --reserve, 2 GiB where it is not given, or what --max-memory
-/// leaves of the device's.
+/// Returns the bytes of a device that stay free: --reserve, 2 GiB where it is not given, or what
+/// --max-memory leaves of the device's.
 Bytes read_reserve(const std::optional<std::string>& reserve,
                    const std::optional<std::string>& most_memory, const machine::Machine& machine,
                    Error& mistakes);

@@ -23,7 +23,7 @@ class PlanFlags {
   /// default, and the help text says which; otherwise something else decides.
   void declare(Options& options, bool with_file, bool alone);
 
-  /// The flags that were given, in the order of Plan::fields.
+  /// Returns the flags that were given, in the order of Plan::fields.
   std::vector<study::Setting> settings() const;
 
   /// --plan and flags are mistakes beside `--other`, which wants none.

@@ -18,8 +18,8 @@ struct ProgressState {
 /// as if the rest went like what is done.
 std::string progress_line(const std::string& what, const ProgressState& state);
 
-/// The same in one sentence where there is no terminal, of work that will take a minute or more.
-/// Empty for less, and until it can be told: after ten seconds.
+/// Returns the same in one sentence where there is no terminal, for work that will take a minute or
+/// more. Empty for less, and until it can be told: after ten seconds.
 std::string progress_remark(const std::string& what, const ProgressState& state);
 
 /// A bar on standard error, only if that is a terminal and the work has taken two seconds. Gone

@@ -21,7 +21,8 @@ class PowerCapFlag {
   bool given() const { return cap_.has_value(); }
   /// Mistakes: what is no power, and what the machine's devices cannot be held to.
   void hold(machine::Machine& machine, Error& mistakes) const;
-  /// The power as it is given, of commands that read their machines later; "" without the flag.
+  /// Returns the power as it is given, of commands that read their machines later; "" without the
+  /// flag.
   std::string text() const { return cap_.value_or(""); }
 
  private:
@@ -39,7 +40,7 @@ struct StepInput {
 class StepFlags {
  public:
   void declare(Options& options);
-  /// The same with a --machine that may be repeated: read_each() has a step for each.
+  /// Declares the same with a --machine that may be repeated: read_each() has a step for each.
   void declare_each(Options& options);
   /// Declares --topology, for commands that simulate: what they read is laid on it.
   void declare_topology(Options& options) { topology_.declare(options); }
@@ -64,7 +65,7 @@ class StepFlags {
 
  private:
   void declare_rest(Options& options);
-  /// The machine of that name as the other flags want it.
+  /// Reads the machine of that name as the other flags want it.
   void read_machine_named(const std::optional<std::string>& name, StepInput& step,
                           Error& mistakes) const;
 

@@ -36,7 +36,7 @@ ChunkSchedule chunk_schedule(graph::CollectiveKind kind, Bytes size,
                              const std::vector<Extent>& extents, const ChunkOptions& options,
                              const machine::Machine& machine);
 
-/// The same as a plan of one phase that uses all dimensions at once:
+/// Returns the same as a plan of one phase that uses all dimensions at once:
 ///
 ///   port i:   serialisation = time for which dimension i is busy
 ///   latency = predicted end - that of the busiest link (filling and draining, latencies)

@@ -55,7 +55,7 @@ struct GatewayEnd {
 
   friend bool operator==(const GatewayEnd&, const GatewayEnd&) = default;
 };
-/// The same as of equal Gateways where all ends are alike.
+/// Returns the same as of equal Gateways where all ends are alike.
 Time gateway_all_reduce(GatewayAlgorithm algorithm, Bytes size, std::span<const GatewayEnd> ends);
 GatewayAlgorithm fastest_all_reduce(Bytes size, std::span<const GatewayEnd> ends);
 

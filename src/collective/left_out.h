@@ -16,10 +16,10 @@ namespace orrery::collective {
 std::string_view left_out_because(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                   const std::vector<Extent>& extents);
 
-/// A line for every algorithm that auto leaves out and that would be faster by its closed form at
-/// some size of the sweep (of many sizes 64 are looked at): "direct would be faster from 8 B to
-/// 512 KiB, up to 3.1 times: NCCL has ...". custom stands for its kernels. None unless
-/// the sweep's algorithm is auto.
+/// Returns a line for every algorithm that auto leaves out and that would be faster by its closed
+/// form at some size of the sweep (of many sizes 64 are looked at): "direct would be faster from 8
+/// B to 512 KiB, up to 3.1 times: NCCL has ...". custom stands for its kernels. None unless the
+/// sweep's algorithm is auto.
 std::vector<std::string> left_out(const SweepCase& on, const SweepOptions& options);
 
 }  // namespace orrery::collective

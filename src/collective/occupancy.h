@@ -42,7 +42,7 @@ class Occupancy {
  private:
   /// Returns the number of devices of the link's block per simulated one.
   double alike(topology::LinkId link) const;
-  /// The link that stands for it.
+  /// Returns the link that stands for it.
   topology::LinkId representative(topology::LinkId link) const;
 
   const topology::LinkMap& links_;

@@ -74,13 +74,13 @@ PricedPhase price_phase(const PhaseRequest& request, CollectiveAlgorithm algorit
 double busiest_link(graph::CollectiveKind kind, std::span<const LinkSeconds> busy,
                     std::span<const Extent> extents, const machine::Machine& machine);
 
-/// The protocol with which bytes of a phase pass the port of the dimension that theirs goes
+/// Returns the protocol with which bytes of a phase pass the port of the dimension that theirs goes
 /// through: the one of the same name, else the one of most bandwidth; default for none.
 topology::Protocol protocol_through(graph::CollectiveKind kind, const AlgorithmRow& row,
                                     const topology::NetworkDimension& inner,
                                     const std::string& name);
 
-/// The dimension that `outer` goes through; -1: none.
+/// Returns the dimension that `outer` goes through; -1: none.
 int dimension_through(const topology::NetworkDimension& outer, const machine::Machine& machine);
 
 }  // namespace orrery::collective

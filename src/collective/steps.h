@@ -68,7 +68,7 @@ constexpr double passes_of(graph::CollectiveKind kind) {
 /// cut, talks to the members on the other side: the middle link separates floor(n/2) from
 /// ceil(n/2).
 double across_the_middle(std::int64_t n);
-/// Load when every member sends S/p to every other on the shortest route, all at once.
+/// Returns the load when every member sends S/p to every other on the shortest route, all at once.
 double exchange_load(std::int64_t members, const Fabric& fabric);
 /// Returns ceil(log2 n).
 int ceil_log2(std::int64_t n);

@@ -42,7 +42,7 @@ struct SweepRow {
 std::optional<graph::CollectiveKind> collective_named(std::string_view name);
 /// An algorithm by its name or NCCL's: tree, nvls, pxn.
 std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name);
-/// All that it takes: "auto, ring, ..., tree, nvls, pxn".
+/// Returns all that it takes: "auto, ring, ..., tree, nvls, pxn".
 std::string algorithm_names();
 
 /// Bus bandwidth over algorithm bandwidth: what a rank must send or receive per byte of the buffer
@@ -61,7 +61,7 @@ struct SweepCase {
 /// not ascending.
 Result<SweepCase> sweep_case(const machine::Machine& machine, const SweepOptions& options);
 
-/// The row of one size that these phases have moved in `time`.
+/// Returns the row of one size that these phases have moved in `time`.
 SweepRow sweep_row(const SweepCase& on, const SweepOptions& options, Bytes bytes,
                    const std::vector<CollectivePhase>& phases, Time time);
 

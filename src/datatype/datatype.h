@@ -72,7 +72,8 @@ Datatype subarray(std::span<const int> sizes, std::span<const int> subsizes,
 Datatype resized(Bounds bounds, Datatype old);
 std::optional<Datatype> hindexed(std::span<const std::int64_t> lengths,
                                  std::span<const std::int64_t> displacements, const Datatype& old);
-/// Bounds without the padding that an MPI library may add; who needs it resizes.
+/// Returns a structure whose bounds are without the padding that an MPI library may add; who needs
+/// it resizes.
 std::optional<Datatype> structure(std::span<const std::int64_t> lengths,
                                   std::span<const std::int64_t> displacements,
                                   std::span<const Datatype> types);

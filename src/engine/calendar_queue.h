@@ -139,7 +139,7 @@ class CalendarQueue {
     used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
   }
 
-  /// The events of the next slot that has any.
+  /// Advances to the events of the next slot that has any.
   void advance() {
     const std::int64_t near = next_used();
     const std::int64_t far = far_.empty() ? INT64_MAX : far_.next_time().value() / width_;

@@ -28,8 +28,8 @@ class BlockCosts {
   /// says. A backward has its weight gradients in it, also where the schedule splits them off.
   PassCost forward(const plan::ModelPart& part) const;
   PassCost backward(const plan::ModelPart& part, std::int64_t recomputed) const;
-  /// The least that any cut of the model into so many chunks takes: all of its passes, nothing
-  /// recomputed. Of the chain a lower bound, the rest exact.
+  /// Returns the least that any cut of the model into so many chunks takes: all of its passes,
+  /// nothing recomputed. Of the chain a lower bound, the rest exact.
   PassCost all_passes(std::int64_t layers, std::int64_t chunks) const;
   /// Returns the weight gradients of schedules that split the backward; else nothing.
   PassCost weights(const plan::ModelPart& part) const;

@@ -57,7 +57,7 @@ class CostTables {
   /// for unless it may hide) and the optimizer; every lane; every port with what gradients and
   /// parameters put on it.
   Result<Time> mean_step(const plan::Plan& plan);
-  /// The same of blocks that wait for nothing and exchange nothing.
+  /// Returns the same of blocks that wait for nothing and exchange nothing.
   Result<Time> mean_kernels(const plan::Plan& plan);
   /// Returns what a device's kernels draw above idle power in a step at the least, mean over the
   /// stages.

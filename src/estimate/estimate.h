@@ -36,8 +36,8 @@ class Estimator {
   Estimator(Estimator&&) noexcept;
   Estimator& operator=(Estimator&&) noexcept;
 
-  /// Every plan that simulate takes. Mistakes: those of check() and check_machine(), devices that
-  /// the machine cannot have, steps beyond the range of Time.
+  /// Returns the interval of any plan that simulate takes. Mistakes: those of check() and
+  /// check_machine(), devices that the machine cannot have, steps beyond the range of Time.
   Result<Interval> interval(const plan::Plan& plan);
 
   /// Returns Interval::least alone. Mistakes: the same.

@@ -52,8 +52,8 @@ class QuickBound {
   /// the machine cannot have.
   Result<Time> least_time(const plan::Plan& plan);
 
-  /// The step as if every stage did the mean of all (CostTables::mean_step): never above the
-  /// simulated time of any plan that differs in stage_layers or in what is kept of activations.
+  /// Returns the step as if every stage did the mean of all (CostTables::mean_step): never above
+  /// the simulated time of any plan that differs in stage_layers or in what is kept of activations.
   Result<Time> mean_step(const plan::Plan& plan);
 
   /// Returns the same by kernels, parameters and their states alone: of any plan that also differs

@@ -59,7 +59,7 @@ class SharedLinks {
   bool crossing() const { return crossing_; }
   bool crossing(const std::vector<collective::Extent>& extents) const;
 
-  /// The loads of a group that shares no links with others.
+  /// Returns the loads of a group that shares no links with others.
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase,
                               const GroupMembers& group) const;
   /// The loads of all groups of a stage, and for a part `meanwhile` of the time those of all

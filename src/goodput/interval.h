@@ -46,7 +46,7 @@ Duration mtbf_of(const std::vector<StopKind>& kinds);
 double expected_goodput(const std::vector<StopKind>& kinds, const CheckpointCost& cost,
                         Duration tau);
 
-/// The tau for which G is largest: the root of 1 - e^{-(tau + delta)/M} = tau / M, at least
+/// Returns the tau for which G is largest: the root of 1 - e^{-(tau + delta)/M} = tau / M, at least
 /// W - delta. It does not depend on R. With delta 0 it is 0, which no job can do: the caller states
 /// a cost.
 Duration best_interval(Duration mtbf, const CheckpointCost& cost);

@@ -111,7 +111,8 @@ struct Liveness {
   Liveness& then(const Liveness& next);
 };
 Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
-/// Two that run at once, of which the first begins no moment before the second has ended as many:
+/// Returns the liveness of two that run at once, of which the first begins no moment before the
+/// second has ended as many:
 ///
 ///   most = max over moments k of the first of
 ///          held_1(k) + max(what is left after the second, max over j >= k of held_2(j))

@@ -40,7 +40,8 @@ struct Members {
   std::int64_t size() const;
   /// Returns whether `rank` is in a communicator.
   bool holds(std::int64_t rank) const;
-  /// The communicator that holds `rank`, in order: `rank` alone or, where it is left out, nobody.
+  /// Returns the communicator that holds `rank`, in order: `rank` alone or, where it is left out,
+  /// nobody.
   std::vector<std::int64_t> group(std::int64_t rank) const;
   /// Return the number of `rank` in its communicator, and the member of a number. They require
   /// holds(rank).
@@ -50,8 +51,8 @@ struct Members {
   friend bool operator==(const Members&, const Members&) = default;
 };
 
-/// The coarsest digits of which all `parts` are made, as far as they lie outside of `whole`, and
-/// innermost first; nullopt when boundaries do not divide one another.
+/// Returns the coarsest digits of which all `parts` are made, as far as they lie outside of
+/// `whole`, and innermost first; nullopt when boundaries do not divide one another.
 std::optional<std::vector<Digit>> refine(const std::vector<Digit>& parts,
                                          const std::vector<Digit>& whole, std::int64_t ranks);
 

@@ -73,10 +73,11 @@ class IssueList : public Source {
   virtual std::int64_t length(int role) const = 0;
   /// Returns the longest steady part of the role's list, if it has one.
   virtual std::optional<Period> period(int /*role*/) const { return std::nullopt; }
-  /// The steady parts that end after instance `from`: the next inner one, if there is one, then the
-  /// outer one, if there is one.
+  /// Returns the steady parts that end after instance `from`: the next inner one, if there is one,
+  /// then the outer one, if there is one.
   virtual std::vector<Period> periods(int role, std::int64_t from) const;
-  /// Steps that the list is made of; Instance::step says which an instance belongs to.
+  /// Returns the number of steps that the list is made of; Instance::step says which an instance
+  /// belongs to.
   virtual std::int64_t steps() const { return 1; }
 
   Next next(int role, std::int64_t index, Time /*now*/) override {

@@ -213,13 +213,13 @@ struct Workload {
     return program_of(role_number).templates[static_cast<std::size_t>(instance.template_index)];
   }
   const Group& group(GroupIndex index) const { return groups[*index]; }
-  /// The row of that name; none when there is none.
+  /// Returns the row of that name; none when there is none.
   GroupIndex group_named(std::string_view name) const;
 };
 
-/// The coarsest digits of which all communicators and roles are made, those of roles left out
-/// (their ranks run different programs), innermost first. nullopt where communicators or roles are
-/// listed, or boundaries do not divide one another.
+/// Returns the coarsest digits of which all communicators and roles are made, those of roles left
+/// out (their ranks run different programs), innermost first. nullopt where communicators or roles
+/// are listed, or boundaries do not divide one another.
 std::optional<std::vector<Digit>> atoms(const Workload& workload);
 
 /// Reports structural mistakes, named by role, template and node: tables that do not fit

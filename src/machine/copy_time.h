@@ -20,7 +20,8 @@ namespace orrery::machine {
 Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::GroupIndex sharers,
                const Machine& machine);
 
-/// The part of it that a copy which goes on with the one before it does not pay (Node::continues).
+/// Returns the part of it that a copy which goes on with the one before it does not pay
+/// (Node::continues).
 Time copy_latency(int tier, const Machine& machine);
 
 /// The port that copies of a tier pass (MemoryTier::through), up() of its dimension out of the

@@ -43,8 +43,8 @@ struct Detected {
   std::vector<std::string> kept;   ///< what stays as in `like`, and why
 };
 
-/// The machine that the driver's name of the accelerators means, or `like`, with what the tools
-/// state in place of its own figures:
+/// Returns the machine that the driver's name of the accelerators means, or `like`, with what the
+/// tools state in place of its own figures:
 ///
 ///   memory of a device, power limit      nvidia-smi, rocm-smi
 ///   devices of a node                    rows of these

@@ -13,8 +13,8 @@
 
 namespace orrery::machine {
 
-/// Number of the device group that `rank` lies in; 0 of a machine without device groups. Requires a
-/// rank that the parts have.
+/// Returns the number of the device group that `rank` lies in; 0 of a machine without device
+/// groups. Requires a rank that the parts have.
 std::size_t device_group_of(const Machine& machine, std::int64_t rank);
 /// Returns the number of device groups, at least 1.
 std::size_t device_group_count(const Machine& machine);

@@ -84,8 +84,8 @@ Result<Machine> load_machine(const std::string& name_or_path);
 /// Returns the machine's file again, every field written out; parse_machine reads it back equal.
 std::string to_yaml(const Machine& machine);
 
-/// The network as collectives find it that run beside whole training steps, such as the averages of
-/// workers that do not wait for them: bandwidth x background_share in every dimension.
+/// Returns the network as collectives find it that run beside whole training steps, such as the
+/// averages of workers that do not wait for them: bandwidth x background_share in every dimension.
 ///
 /// Ignores: networks that move messages one by one (simulate/networks.cc) know no such share.
 Machine beside_steps(Machine machine);

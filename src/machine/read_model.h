@@ -6,7 +6,7 @@
 
 namespace orrery::machine {
 
-/// `model` of a device and the map of that name, which only its model has and needs.
+/// Reads `model` of a device and the map of that name, which only its model has and needs.
 void read_model(Reader& read_device, compute::Device& device);
 
 }  // namespace orrery::machine

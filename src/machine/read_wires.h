@@ -14,7 +14,7 @@ namespace orrery::machine {
 /// hosts that do not reach each other.
 Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices);
 
-/// The same of wires whose other fields are known; mistakes stand at `node`.
+/// Reads the same of wires whose other fields are known; mistakes stand at `node`.
 Result<topology::Wires> with_graph(topology::Wires wires, const ConfigNode& node,
                                    std::int64_t devices);
 

@@ -48,7 +48,8 @@ class TwoLevels {
   std::vector<float> gather(std::span<const float> part, int bits);
   std::vector<float> second(std::span<const float> own);
 
-  /// Bytes that this rank has made for others and itself: in its node, and between nodes.
+  /// Returns the bytes that this rank has made for others and itself: in its node, and between
+  /// nodes.
   std::int64_t near_bytes() const { return near_bytes_; }
   std::int64_t far_bytes() const { return far_bytes_; }
 

@@ -25,8 +25,8 @@ struct Gap {
 /// Returns the features of the gap behind line `line` (0: before the first).
 Features features_of(const Outline& outline, std::int64_t line);
 
-/// A token as it is compared: an identifier by its role, or its own name if it has none; a literal
-/// text as "text"; a number as itself.
+/// Returns a token as it is compared: an identifier by its role, or its own name if it has none; a
+/// literal text as "text"; a number as itself.
 std::string shape_of(const Outline& outline, const Token& token);
 
 }  // namespace orrery::mpi_calls

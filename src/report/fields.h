@@ -111,12 +111,12 @@ class Fields {
   void nullable(std::string_view name, std::string_view sentence, const std::optional<T>& value) {
     known({name, sentence}, value);
   }
-  /// An object that is always there: `write()` declares its fields.
+  /// Declares an object that is always there: `write()` declares its fields.
   template <class Write>
   void object(std::string_view name, std::string_view sentence, const Write& write) {
     within({name, sentence}, Shape::object, write);
   }
-  /// Fields that are missing together unless `said`.
+  /// Declares fields that are missing together unless `said`.
   template <class Write>
   void together(bool said, const Write& write) {
     if (said || declares_all()) {
@@ -125,7 +125,7 @@ class Fields {
       loosen(false);
     }
   }
-  /// An object that may be missing: `write(value)`.
+  /// Declares an object that may be missing: `write(value)`.
   template <class T, class Write>
   void part(std::string_view name, std::string_view sentence, const std::optional<T>& value,
             const Write& write) {
@@ -172,7 +172,7 @@ class Fields {
       });
     });
   }
-  /// A list of numbers or texts that is left out where it is empty.
+  /// Declares A list of numbers or texts that is left out where it is empty.
   template <class T>
   void perhaps_values(std::string_view name,
                       std::pair<std::string_view, std::string_view> sentences,
@@ -213,7 +213,8 @@ class Fields {
   void item(const T& value) {
     leaf({}, leaf_of(value));
   }
-  /// An object whose keys are names of the result: `write(add)` calls add(name, value), a Value.
+  /// Declares an object whose keys are names of the result: `write(add)` calls add(name, value), a
+  /// Value.
   template <class Value, class Write>
   void map(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
            const Write& write) {
@@ -227,8 +228,8 @@ class Fields {
       }
     });
   }
-  /// An object whose keys are names of the result and whose values are objects, or maps by `shape`:
-  /// `write(item)` declares what stands at `key(item)`.
+  /// Declares an object whose keys are names of the result and whose values are objects, or maps by
+  /// `shape`: `write(item)` declares what stands at `key(item)`.
   template <class T, class Key, class Write>
   void objects(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
                const std::vector<T>& items, const Key& key, const Write& write,

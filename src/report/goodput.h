@@ -22,7 +22,7 @@ struct GoodputReport {
 /// Returns whether goodput::expected_goodput() says all about the scenario.
 bool is_closed_form(const goodput::Scenario& scenario);
 
-/// The expression where it says all, else the mean over the lives.
+/// Returns the expression where it says all, else the mean over the lives.
 double goodput_of(const GoodputReport& report);
 
 /// Tables for a terminal. Without rates: the mean times between failures that reach a goodput.

@@ -19,8 +19,8 @@ struct Replay {
   calibrate::ReplayFit fit;
 };
 
-/// The step as measured and as simulated before and after the fit, and the errors of each sort of
-/// kernel and exchange.
+/// Returns the step as measured and as simulated before and after the fit, and the errors of each
+/// sort of kernel and exchange.
 std::string replay_table(const Replay& replay);
 
 /// Declares docs/schema/replay.json.

@@ -52,7 +52,7 @@ inline constexpr std::string_view kHypothetical =
 /// Writes a plan as its file would state it, each field typed.
 void write_plan(JsonWriter& json, const plan::Plan& plan);
 
-/// A value as parse_value reads it back equal: "25 MiB", "true", "selective".
+/// Returns a value as parse_value reads it back equal: "25 MiB", "true", "selective".
 template <class T>
 std::string value_text(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {

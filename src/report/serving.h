@@ -13,8 +13,8 @@ namespace orrery::report {
 
 /// Returns what a search for the largest rate that keeps `limits` has found, before the run's text.
 std::string rate_headline(const serving::RateFound& found, const std::string& limits);
-/// The block that `vllm bench serve` prints, and below it what that does not know. `unfused`: of
-/// an engine that fuses communication, the same requests without.
+/// Returns the block that `vllm bench serve` prints, and below it what that does not know.
+/// `unfused`: of an engine that fuses communication, the same requests without.
 std::string serving_text(const serving::Run& run, const serving::Metrics& metrics,
                          const serving::Metrics* unfused = nullptr);
 

@@ -28,7 +28,7 @@ class Inbox {
   virtual ~Inbox() = default;
   /// Returns when the next request reaches the queue; Time::max() if none does before another ends.
   virtual Time next() const = 0;
-  /// One that is there at `now`, in order of arrival.
+  /// Returns one that is there at `now`, in order of arrival.
   virtual std::optional<Delivery> pop(Time now) = 0;
   /// Hears that a request is answered, or refused.
   virtual void ended(std::size_t request, Time at) = 0;
@@ -56,7 +56,7 @@ class Client : public Inbox {
   void ended(std::size_t request, Time at) override;
 
  private:
-  /// The request that is sent next; requests_.size(): none before another ends.
+  /// Returns the request that is sent next; requests_.size(): none before another ends.
   std::size_t next_request() const;
   Time next_sent() const;
 

@@ -69,7 +69,7 @@ class StepShapes {
   /// Adds images that the step's chunks of prompts reach.
   void add_images(const Copy& copy, const scheduler::Tick& tick, step::StepShape& shape);
   void split_by_model(const std::vector<Copy>& copies, const Ticks& ticks);
-  /// The longest that a copy takes; adds to energy().
+  /// Returns the longest that a copy takes; adds to energy().
   Time longest(std::vector<step::StepShape>& shapes);
 
   const Engine& engine_;

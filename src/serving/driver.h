@@ -56,7 +56,7 @@ class Driver {
 
   /// Returns whether a request is short enough to be served.
   bool takes(const requests::Request& request) const;
-  /// Tokens of its prompt that the cache of the copy which would get it has.
+  /// Returns the number of tokens of its prompt that the cache of the copy which would get it has.
   std::int64_t cached_tokens(const requests::Request& request) const;
   /// Calls KvTiers::share() of every copy.
   void share(const std::shared_ptr<KvStore>& store, Bytes block);
@@ -101,7 +101,7 @@ class Driver {
   void end_copies(Copy& copy, Time now);
   /// Ends those of abort() that nothing has any more.
   void end_aborted(Time now);
-  /// A request that its scheduler has just taken.
+  /// Adds a request that its scheduler has just taken.
   void add(std::size_t number, std::size_t copy, const Served& served, Time token);
   /// Makes the next tick of every copy, whose fetches begin now, and tells what became of blocks.
   /// Returns whether one of them has tokens.

@@ -361,7 +361,7 @@ Error located(Error error, const Engine& engine);
 /// Returns every field, as a file. `of_checkpoint`: without the formats that are as the engine's
 /// table has them, which are then a checkpoint's own.
 std::string to_yaml(const Engine& engine, bool of_checkpoint = false);
-/// The value of "section.field" as a file has it; "" where there is no such field.
+/// Returns the value of "section.field" as a file has it; "" where there is no such field.
 std::string field_text(const Engine& engine, std::string_view path);
 
 /// Sizes of graphs up to the largest, ascending.

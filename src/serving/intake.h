@@ -13,7 +13,7 @@
 namespace orrery::serving {
 
 scheduler::Limits limits_of(const Engine& engine);
-/// Tokens of its answer that max_model_len leaves.
+/// Returns the number of tokens of its answer that max_model_len leaves.
 std::int64_t answer_of(const requests::Request& request, const Engine& engine);
 /// Returns what the scheduler is told of a request; nothing if it is too long for the engine.
 std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request, const Run& run,

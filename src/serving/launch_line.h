@@ -40,7 +40,7 @@ struct EngineWords {
   std::vector<std::string> places;
   std::vector<IgnoredArgument> remarks{};
 
-  /// A remark where these are the words of the first of several servers.
+  /// Adds a remark where these are the words of the first of several servers.
   void say_first_of(std::size_t servers, const std::string& file) {
     if (servers > 1) {
       remarks.push_back(
@@ -48,8 +48,8 @@ struct EngineWords {
     }
   }
 };
-/// The first command of a script that starts the framework's server, also in a container. `given`:
-/// NAME=value and arguments of the script. Mistakes: those of shell::read_script.
+/// Returns the first command of a script that starts the framework's server, also in a container.
+/// `given`: NAME=value and arguments of the script. Mistakes: those of shell::read_script.
 Result<EngineWords> launch_of(const std::string& framework, std::string_view text,
                               const std::string& file, const std::vector<std::string>& given);
 

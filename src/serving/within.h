@@ -15,7 +15,7 @@
 
 namespace orrery::serving {
 
-/// A mistake for every field of the result that is beyond simulated time.
+/// Returns a mistake for every field of the result that is beyond simulated time.
 template <class Run>
 Error beyond_time(const Run& run) {
   Error error;
@@ -29,7 +29,7 @@ Error beyond_time(const Run& run) {
   return error;
 }
 
-/// A mistake where the field is not from `least` to `most`.
+/// Adds a mistake where the field is not from `least` to `most`.
 inline void require_within(Error& error, const char* field, std::int64_t value, std::int64_t least,
                            std::int64_t most) {
   if (value < least || value > most) {

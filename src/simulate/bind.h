@@ -32,7 +32,7 @@ struct ConcurrentCounts {
     }
     return left;
   }
-  /// The sort that takes most.
+  /// Returns the sort that takes most.
   Concurrent most() const {
     return active[static_cast<std::size_t>(Concurrent::collectives)] > 0 ? Concurrent::collectives
            : active[static_cast<std::size_t>(Concurrent::messages)] > 0  ? Concurrent::messages
@@ -130,7 +130,7 @@ class Binding {
           const collective::AlgorithmChoice& algorithms, PhaseChoice choice = PhaseChoice::all);
 
   const BoundTemplate& shape(std::size_t program, int template_index);
-  /// Everything that the programs hold by now.
+  /// Binds everything that the programs hold by now.
   void bind_all();
 
   const collective::AlgorithmChoice& algorithms() const { return algorithms_; }

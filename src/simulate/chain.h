@@ -168,7 +168,7 @@ class ChainWalk {
   }
 
   bool over() const { return place_.done[0] == chain_.lanes[0].size(); }
-  /// The step that lane 0 runs or will run next.
+  /// Returns the step that lane 0 runs or will run next.
   const Chain::Step& current() const { return chain_.lanes[0][place_.done[0]]; }
 
  private:

@@ -58,7 +58,7 @@ struct Fold {
   FoldReport report;
   LinkMirrors mirrors;  ///< of message_fold.h
 
-  /// The simulated rank that stands for `rank`.
+  /// Returns the simulated rank that stands for `rank`.
   std::int64_t representative(std::int64_t rank) const {
     for (const graph::Digit& digit : folded) {
       rank -= digit.of(rank) * digit.stride;
@@ -73,7 +73,7 @@ inline std::int64_t shifted(const graph::Digit& digit, std::int64_t rank, std::i
   return rank + ((value + by + digit.size) % digit.size - value) * digit.stride;
 }
 
-/// The ranks whose folded digits are all 0.
+/// Returns the fold that simulates the ranks whose folded digits are all 0.
 Fold fold_by(std::vector<graph::Digit> folded, std::vector<std::string> reasons,
              std::int64_t ranks);
 

@@ -75,7 +75,8 @@ class Loop {
   void settle();
   void issue_ahead(RankIndex rank, std::uint32_t cause);
   bool issue_one(RankIndex rank, std::uint32_t cause);
-  /// Number of the node that an in-order stream must run next, or nothing when no instance is left.
+  /// Returns the number of the node that an in-order stream must run next, or nothing when no
+  /// instance is left.
   std::optional<std::uint32_t> head(RankIndex rank, graph::StreamIndex stream);
 
   void enqueue(RankIndex rank, graph::StreamIndex stream, std::uint32_t cause);

@@ -116,7 +116,7 @@ class RunDescription {
     }
   }
 
-  /// A node that runs is known by its rank and stream: streams are in order.
+  /// Returns the name of a node that runs, which is its rank and stream: streams are in order.
   std::int64_t name_of(RunningId id) const {
     const Running& running = loop_.running_[id];
     const RankState& rank = loop_.ranks_[running.rank];

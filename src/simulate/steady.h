@@ -36,8 +36,8 @@ namespace orrery::simulate {
 
 enum class PeriodKind : std::uint8_t { microbatches, steps };
 
-/// The next period of each role of a workload that ends after instance `from` of the role, alike in
-/// microbatches and steps; empty where there is none.
+/// Returns the next period of each role of a workload that ends after instance `from` of the role,
+/// alike in microbatches and steps; empty where there is none.
 std::vector<graph::Period> steady_periods(const graph::Workload& workload,
                                           const std::vector<std::int64_t>& from, PeriodKind kind);
 

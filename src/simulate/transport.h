@@ -142,7 +142,7 @@ class PortTransport final : public Transport {
   Plan make_plan(CommunicatorIndex communicator, int collective);
   const topology::Route& laid_route(const FlowRoute& route);
   void start_phase(Activity id);
-  /// The port of a rank that a copy uses, if any; stays where it is.
+  /// Returns the port of a rank that a copy uses, if any; stays where it is.
   std::span<const topology::LinkUse> copy_links(RankIndex rank, const BoundCollective& copy);
   void own(network::TransferId transfer, Activity id);
   void count_users();

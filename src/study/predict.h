@@ -15,9 +15,9 @@ struct Prediction {
   Causes causes{};   ///< what its error may come from
 };
 
-/// The plan with the least recompute that fits: as it is; then, unless it states some, modules
-/// (layernorm; also moe_act of experts; also mla_up_proj of latent attention; the attention core);
-/// then the fewest layers per chunk in full; at last all in full, whether that fits or not.
+/// Returns the plan with the least recompute that fits: as it is; then, unless it states some,
+/// modules (layernorm; also moe_act of experts; also mla_up_proj of latent attention; the attention
+/// core); then the fewest layers per chunk in full; at last all in full, whether that fits or not.
 plan::Plan least_recompute(const zoo::Model& model, const machine::Machine& machine,
                            const plan::Plan& plan);
 

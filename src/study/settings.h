@@ -22,8 +22,8 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-/// A mistake that names what was found also where that is an empty text: "found '', expected a
-/// whole number".
+/// Returns a mistake that names what was found also where that is an empty text: "found '',
+/// expected a whole number".
 Mistake wrong_value(std::string where, std::string field, std::string found, std::string expected);
 
 /// Shape of a GPT model; the sequence is a field of the plan.
@@ -87,7 +87,7 @@ struct TableCase {
   Result<zoo::Model> model() const;
 };
 
-/// Names of all fields that a Setting may have: the shape's, the names', the plan's.
+/// Returns the names of all fields that a Setting may have: the shape's, the names', the plan's.
 std::vector<std::string> setting_fields();
 /// Returns the fields of serving: "model", "machine", "engine", of requests "requests.rate" and so
 /// on (ServedRequests), of the engine "scheduler.max_num_seqs" and so on (serving::Engine).

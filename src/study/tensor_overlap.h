@@ -73,8 +73,8 @@ struct StepOverlap {
 /// Returns nothing of a plan without overlap_tensor. Requires a run of run_step.
 std::optional<StepOverlap> overlap_of(const Run& run);
 
-/// A mistake of overlap_tensor if no product of the plan is directly followed by its sum. Requires
-/// a checked plan.
+/// Returns a mistake of overlap_tensor if no product of the plan is directly followed by its sum.
+/// Requires a checked plan.
 Error nothing_to_overlap(const zoo::Model& model, const plan::Plan& plan);
 
 }  // namespace orrery::study

@@ -16,7 +16,7 @@ namespace orrery::layout {
 /// A Cost prices a step on a tensor of this shape: never negative, the same for the same step.
 using Cost = std::function<double(const Step&, const Shape&)>;
 
-/// Bytes that the busiest rank sends.
+/// Returns the bytes that the busiest rank sends.
 Cost byte_cost(const Mesh& mesh);
 
 /// Returns the seconds on the machine alone, whose first devices the mesh has, its first axis

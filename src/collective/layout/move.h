@@ -18,8 +18,8 @@ struct Part {
   std::vector<double> values;
 };
 
-/// Pieces of a whole tensor as `layout` says; of a layout with partial sums, `partial_sum[rank]`
-/// gives each rank's whole tensor. Every rank's part.
+/// Returns the pieces of a whole tensor as `layout` says; of a layout with partial sums,
+/// `partial_sum[rank]` gives each rank's whole tensor. Every rank's part.
 std::vector<Part> scattered(const Shape& shape, const Mesh& mesh, const Layout& layout,
                             const std::vector<std::vector<double>>& partial_sum);
 

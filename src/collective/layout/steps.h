@@ -130,7 +130,7 @@ struct Moves {
 };
 Moves moves_of(const Step& step, const Shape& shape, const Mesh& mesh);
 
-/// The most bytes that a rank sends to others.
+/// Returns the most bytes that a rank sends to others.
 Bytes sent_by_a_rank(const Moves& moves, const Shape& shape, const Mesh& mesh);
 
 /// Returns "all_reduce tp".

@@ -10,7 +10,7 @@
 
 namespace orrery::layout {
 
-/// The value that a node makes; -1: none.
+/// Returns the value that a node makes; -1: none.
 int value_of(const graph::Template& t, const graph::Node& node);
 
 /// Follows a sum from the node `sum` on: it holds the work between, the message that carries the

@@ -43,7 +43,7 @@ class Rank {
   /// Runs the producer, which computes, waits for its chunk, starts the all-gather and waits for
   /// all of it.
   Moments produce(std::barrier<>& all, bool overlaps);
-  /// The engine that moves what counters trigger, until all has been sent.
+  /// Runs the engine, which moves what counters trigger, until all has been sent.
   void send();
   /// Takes what arrives, until all has.
   void receive();

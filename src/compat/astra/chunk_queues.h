@@ -62,7 +62,7 @@ class ChunkQueues {
   /// Takes the next stream that may run, or kNone.
   std::uint32_t take(Blocks<Stream>& streams, std::size_t queue);
   void finished(std::size_t queue) { --queues_[queue].running; }
-  /// One stream of each queue in which any waits, beyond what may run.
+  /// Takes one stream of each queue in which any waits, beyond what may run.
   std::vector<std::uint32_t> take_from_all(Blocks<Stream>& streams);
 
  private:
@@ -75,7 +75,7 @@ class ChunkQueues {
             stream.phase.type == PhaseType::all_gather ||
             (!rules_.last_but_one_at_end && stream.phase.type == PhaseType::all_reduce));
   }
-  /// The last of those at the head that go before.
+  /// Returns the last of those at the head that go before.
   template <class GoesBefore>
   static std::uint32_t behind(const Blocks<Stream>& streams, const StreamQueue& queue,
                               const GoesBefore& goes_before) {

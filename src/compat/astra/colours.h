@@ -27,8 +27,8 @@ std::optional<std::vector<std::uint32_t>> colour_ranks(const RunInput& input,
                                                        Communicators& communicators,
                                                        const Planner& planner);
 
-/// Kind under which `rank` knows the group that `peer` knows as `kind`; Communicators::kUnknown
-/// when it does not use it.
+/// Returns the kind under which `rank` knows the group that `peer` knows as `kind`;
+/// Communicators::kUnknown when it does not use it.
 std::uint32_t kind_of_partner(const chakra::TraceSet& traces, const Communicators& communicators,
                               std::int64_t peer, std::uint32_t kind, std::int64_t rank);
 

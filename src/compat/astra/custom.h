@@ -54,7 +54,7 @@ struct CustomCollective {
   friend bool operator==(const CustomCollective&, const CustomCollective&) = default;
 };
 
-/// Bytes of a message or reduction when the buffer has `buffer` bytes.
+/// Returns the bytes of a message or reduction when the buffer has `buffer` bytes.
 inline Bytes size_of(const CustomStep& step, const CustomCollective& collective, Bytes buffer) {
   return collective.parts == 0 ? step.size : Bytes(buffer.value() / collective.parts) * step.parts;
 }
@@ -75,8 +75,8 @@ struct CustomCollectives {
 /// governs.
 std::optional<Operation> operation_of(chakra::CollectiveType type);
 
-/// Steps in an order in which each comes after its dependencies, smaller ones first where there is
-/// a choice; none when they go round in a circle.
+/// Returns the steps in an order in which each comes after its dependencies, smaller ones first
+/// where there is a choice; none when they go round in a circle.
 std::optional<std::vector<std::uint32_t>> dependency_order(
     const std::vector<std::vector<std::uint32_t>>& dependencies);
 

@@ -11,8 +11,8 @@
 
 namespace orrery::astra {
 
-/// Links of all dimensions that messages share as a model of machine/network says (Backend fifo,
-/// flow, flit, packet).
+/// Returns a network of the links of all dimensions that messages share as a model of
+/// machine/network says (Backend fifo, flow, flit, packet).
 ///
 ///   route    that of the LinkMap, which crosses every dimension in which the ends differ
 ///   arrival  floor(time of the last byte + latency of the last link), in ns: alone with flow, what

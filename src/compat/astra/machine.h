@@ -20,8 +20,8 @@ inline constexpr std::string_view kMemoryType = "memory-type";
 /// cannot, on whatever machine: custom collectives, replay-only.
 Result<void> check_portable(const System& system);
 
-/// The dimensions as a machine has them: what machine_of() says of the network; `overhead` of every
-/// message.
+/// Returns the dimensions as a machine has them: what machine_of() says of the network; `overhead`
+/// of every message.
 std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>& network,
                                                    Time overhead);
 

@@ -37,7 +37,7 @@ class Meetings {
  public:
   enum class Side : std::uint8_t { message, receiver };
 
-  /// The counterpart of `post` that waits longest; without one `post` waits.
+  /// Returns the counterpart of `post` that waits longest; without one, `post` waits.
   std::optional<Post> meet(const MessageKey& key, Side side, const Post& post) {
     if (2 * (count_ + 1) > slots_.size()) {
       grow();

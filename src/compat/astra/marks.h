@@ -33,7 +33,8 @@ class Marks {
       words_[word + message / kBitsPerWord] |= std::uint64_t{1} << (message % kBitsPerWord);
     }
   }
-  /// A word as it is, of a tree: children that have sent, and a bit of the parent.
+  /// Returns a word as it is. A tree's word has a bit for each child that has sent, and one for the
+  /// parent.
   std::uint64_t& word(std::uint32_t at) { return words_[at]; }
 
  private:

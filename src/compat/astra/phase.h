@@ -103,7 +103,7 @@ struct Phase {
   std::uint32_t period = 0;  ///< 0: none
   std::vector<Time> reductions;
   Bytes after_last{0};  ///< size of the message that would follow the last
-  /// Size at which a reception passes a shared bus: that of the next message.
+  /// Returns the size at which a reception passes a shared bus: that of the next message.
   Bytes size_after(std::uint32_t reception) const {
     return reception + 1 < messages ? step(reception + 1).bytes : after_last;
   }
@@ -150,7 +150,8 @@ struct Phase {
     }
     return reductions[reception < reductions.size() ? reception : reductions.size() - 1];
   }
-  /// Messages of a sequence that a position takes part in; a tree's differ by position.
+  /// Returns whether messages are a sequence that every position takes part in; a tree's differ by
+  /// position.
   bool sequence() const { return pattern != Pattern::tree; }
 };
 

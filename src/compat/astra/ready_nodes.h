@@ -39,7 +39,7 @@ class ReadyNodes {
   ReadyNodes(const std::vector<chakra::Program>& programs, std::vector<std::uint32_t> program_of,
              const Options& options);
 
-  /// The next node that may start; occupies its slot.
+  /// Returns the next node that may start; occupies its slot.
   std::optional<std::uint32_t> next(std::uint32_t rank);
   /// A node is done: frees its slot, and its successors may become ready.
   void complete(std::uint32_t rank, std::uint32_t node);

@@ -39,8 +39,9 @@ class Wires {
   /// bandwidth), in ns.
   Time along(int d, std::int64_t hop_count, Bytes bytes) const;
 
-  /// Cut-through over all dimensions in which the two differ: their latencies add up, the slowest
-  /// of their links sets the serialisation; or the first of them alone. Zero from an NPU to itself.
+  /// Returns the time of cut-through over all dimensions in which the two differ: their latencies
+  /// add up, the slowest of their links sets the serialisation; or the first of them alone. Zero
+  /// from an NPU to itself.
   Time between(std::int64_t from, std::int64_t to, Bytes bytes) const;
 
  private:

@@ -21,7 +21,7 @@ namespace plan {
 using Buffer = std::vector<std::uint64_t>;
 inline constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
 
-/// Numbers that differ for each exchange and sender (splitmix64).
+/// Returns a number that differs for each exchange and sender (splitmix64).
 inline std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   std::uint64_t x = (a * 0x100000001b3 + b) * 0x100000001b3 + c + kStep;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9;

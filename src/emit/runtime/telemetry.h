@@ -84,7 +84,8 @@ class Telemetry {
     }
   }
 
-  /// A message that has not arrived, as a collective of its two ranks that this one has entered.
+  /// Writes a message that has not arrived, as a collective of its two ranks that this one has
+  /// entered.
   void open_message(int source, int target, std::uint64_t number, std::uint64_t bytes,
                     double entered) {
     const std::string name = "messages." + std::to_string(source) + "." + std::to_string(target);

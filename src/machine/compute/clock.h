@@ -49,7 +49,7 @@ struct Load {
   Load& operator+=(const Load& other);
   friend Load operator+(Load a, const Load& b) { return a += b; }
   friend Load operator*(Load load, double times);
-  /// Time in which nothing runs.
+  /// Returns the load of a time in which nothing runs.
   static Load idle(Time time) { return {.seconds = to_seconds(time)}; }
 };
 

@@ -50,8 +50,8 @@ struct DecodeTileTimes {
 /// such set.
 std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Device& device);
 
-/// Keys of one sequence that one tile computes where decodes are alone in a launch that was made
-/// for `most` keys and `tiles.sequences` (of both a captured graph has more than a step).
+/// Returns the keys of one sequence that one tile computes where decodes are alone in a launch that
+/// was made for `most` keys and `tiles.sequences` (of both a captured graph has more than a step).
 /// FlashAttention-2 cuts these keys into equal parts; heads that share keys are rows of one tile:
 ///
 ///   waves(s) = sequences kv_heads s / (2 units)          efficiency(s) = waves / ceil(waves)

@@ -20,8 +20,8 @@
 
 namespace orrery::compute {
 
-/// Fields of these kinds that are 0 say "not known", and an ability that is false "without it":
-/// they are neither shown nor written.
+/// Returns whether a field says nothing. Fields of these kinds that are 0 say "not known", and an
+/// ability that is false "without it": they are neither shown nor written.
 template <class T>
 constexpr bool is_unknown(const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -171,7 +171,7 @@ struct KernelCoefficients {
   friend bool operator==(const KernelCoefficients&, const KernelCoefficients&) = default;
 };
 
-/// Shares that are 0 where they are as another's.
+/// Returns whether a share may be 0, where it is as another's.
 constexpr bool is_optional_share(std::string_view name) {
   return name == "elementwise_backward_share" || name == "norm_backward_share" ||
          name == "optimizer_share" || name == "optimizer_narrow_share" ||

@@ -100,14 +100,14 @@ struct RemoteAccess {
   std::int64_t in_node = 1;  ///< k
 };
 
-/// The links that an access passes, each with what the busiest one of its kind moves.
+/// Returns the links that an access passes, each with what the busiest one of its kind moves.
 /// Requires memory.exists(), devices >= sharers >= in_node >= 1.
 std::vector<TransferStage> stages_of(const RemoteMemory& memory, const RemoteAccess& access);
 
 /// Returns zero for zero bytes. Requires the same.
 Time access_time(const RemoteMemory& memory, const RemoteAccess& access);
 
-/// A device's part of all the memory when `devices` share it evenly.
+/// Returns a device's part of all the memory when `devices` share it evenly.
 Bytes capacity_per_device(const RemoteMemory& memory, std::int64_t devices);
 
 }  // namespace orrery::memory

@@ -64,8 +64,9 @@ class AnalyticalNetwork {
   bool handle(const engine::EventQueue::Event& event);
   void settle(engine::EventQueue& queue);
 
-  /// Everything that decides what happens to the transfers of `live` (their ids, each once), as
-  /// numbers that are equal for two states that differ in time only. Requires settled rates.
+  /// Appends everything that decides what happens to the transfers of `live` (their ids, each
+  /// once), as numbers that are equal for two states that differ in time only. Requires settled
+  /// rates.
   void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
   /// Returns whether an event does anything.
   bool is_stale(const engine::EventQueue::Event& event) const {

@@ -69,8 +69,8 @@ class FairNetwork {
   std::optional<Bytes> reroute(TransferId id, std::span<const topology::Hop> route,
                                engine::EventQueue& queue);
 
-  /// Everything that decides how the flows of `live` go on, in this order, as numbers that are
-  /// equal for two states that differ in time only. Requires settled rates.
+  /// Appends everything that decides how the flows of `live` go on, in this order, as numbers that
+  /// are equal for two states that differ in time only. Requires settled rates.
   void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
   /// Moves all that is in flight on in time.
   void shift(Time by);
@@ -79,7 +79,8 @@ class FairNetwork {
   Time busy(topology::LinkId link) const { return links_[link].busy; }
   /// Returns the rate of a flow in flight, as the last settle() has left it.
   Bandwidth rate(TransferId id) const { return Bandwidth(flows_[id].rate); }
-  /// Flows whose rate was computed, all settle() together: what sharing has cost.
+  /// Returns the number of flows whose rate was computed, all settle() together: what sharing has
+  /// cost.
   std::uint64_t solved() const { return solved_; }
 
  private:

@@ -218,7 +218,7 @@ class FlowLoop {
     }
   }
 
-  /// Bytes that go another way than was planned.
+  /// Moves bytes that go another way than was planned.
   void move(std::span<const topology::Hop> from, std::span<const topology::Hop> to, double bytes) {
     if (from.data() == to.data()) {
       return;

@@ -97,12 +97,13 @@ class LinkMap {
   /// block inside it.
   std::int64_t stride(int dimension) const { return lines(dimension).stride; }
 
-  /// The devices that send or receive over a link: a block of so many, and the first of them.
+  /// Return the number of devices that send or receive over a link, which are a block, and the
+  /// first of them.
   std::int64_t owners(LinkId link) const { return bank_of(link).owner; }
   std::int64_t first_owner(LinkId link) const;
-  /// The link of the same dimension and port that belongs to `device`.
+  /// Returns the link of the same dimension and port that belongs to `device`.
   LinkId same_of(LinkId link, std::int64_t device) const;
-  /// The dimension that a link belongs to (the innermost of those that share it).
+  /// Returns the dimension that a link belongs to (the innermost of those that share it).
   int dimension_of(LinkId link) const;
   /// Links of equal dimension and port have one class, whatever their device; below classes().
   LinkId class_of(LinkId link) const;
@@ -124,7 +125,7 @@ class LinkMap {
   LinkId node_up(std::int64_t device, int dimension) const;
   LinkId node_down(std::int64_t device, int dimension) const;
 
-  /// The outermost dimension in which two devices differ; -1 for one device.
+  /// Returns the outermost dimension in which two devices differ; -1 for one device.
   int outermost(std::int64_t source, std::int64_t destination) const;
   /// Appends the route to `hops`; nothing when source = destination.
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;

@@ -82,7 +82,7 @@ inline constexpr std::array kTopologies{
         "pcie:sockets=2,switches=2,gpus=2", make_pcie},
 };
 
-/// The network of a map whose field `kind` names a maker.
+/// Returns the network of a map whose field `kind` names a maker.
 Result<LinkGraph> make_topology(const ConfigNode& map);
 
 /// Returns the network of "kind:field=value,field=value". Mistakes name `where` ("--topology").

@@ -25,7 +25,7 @@ std::vector<std::int64_t> radical_of(XmlText& xml, const pugi::xml_node& node);
 /// Returns the host's prefix, number and suffix.
 std::string cluster_host(const pugi::xml_node& node, std::int64_t number);
 
-/// A platform that is one cluster of a regular topology, without backbone and limiters.
+/// Returns a platform that is one cluster of a regular topology, without backbone and limiters.
 LinkGraph read_simgrid_cluster(XmlText& xml, const pugi::xml_node& node);
 
 }  // namespace orrery::topology

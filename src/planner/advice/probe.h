@@ -28,15 +28,15 @@ std::optional<full::Found> good_plan(const full::Task& task, const full::Options
 /// Returns the bytes of a device's first memory tier that plans may use.
 Bytes usable_memory(const full::Task& task, const full::Options& options);
 
-/// A device whose plans may use exactly so much; `options` have no reserve then. Of several sorts
-/// of devices none may use more than it could before.
+/// Gives every device exactly so much memory for plans; `options` have no reserve then. Of several
+/// sorts of devices none may use more than it could before.
 void use_memory(full::Task& task, full::Options& options, Bytes usable);
 
 /// Returns the task with every field fixed: a search finds this plan.
 full::Task of_plan(full::Task task, const plan::Plan& plan);
 
-/// Devices that are lost with one host: those of the innermost dimension of the network, of one
-/// with a granule that many; where it is the only dimension, one.
+/// Returns the number of devices that are lost with one host: those of the innermost dimension of
+/// the network, of one with a granule that many; where it is the only dimension, one.
 std::int64_t devices_of_node(const machine::Machine& machine);
 
 }  // namespace orrery::advice

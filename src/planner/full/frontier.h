@@ -206,7 +206,7 @@ class Frontier {
     }
   }
 
-  /// The first nodes that are expected below `limit`, at most so many, in their order.
+  /// Returns the first nodes that are expected below `limit`, at most so many, in their order.
   std::vector<const Node*> first(std::size_t most, Time limit) const {
     return open_.first(most, limit);
   }

@@ -20,7 +20,7 @@ class Savings {
   /// Marks a saving that does not fit, or is no plan.
   void fail(std::size_t saving) { states_[saving] = State::failed; }
 
-  /// One that waits for nothing any more; savings() when there is none for now.
+  /// Returns one that waits for nothing any more; savings() when there is none for now.
   std::size_t next(const Space& space) {
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (states_[i] == State::waiting && is_free(space, i)) {

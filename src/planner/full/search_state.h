@@ -68,11 +68,12 @@ struct SearchState {
 
   /// Returns the score of the best plan.
   Time best() const { return answer.top.empty() ? Time::max() / 4 : answer.top.front().score; }
-  /// A plan whose score is below it is of interest.
+  /// Returns a score: a plan whose score is below it is of interest.
   Time cutoff() const { return std::max(best(), wanted); }
   /// A bound below it stays open.
   Time kept_below() const { return std::max(best() * (1 + kKept), wanted); }
-  /// No plan whose bound is above it is faster than the best by more than the margin.
+  /// Returns a bound: no plan whose bound is above it is faster than the best by more than the
+  /// margin.
   Time sure() const { return best() / (1 + kMargin); }
 
   /// Returns whether the answer has as many plans as are asked for.
@@ -173,8 +174,8 @@ void simplify(SearchState& search);
 /// the margin. As many bounds as the options allow estimates, and the simulations that are left.
 void raise_bounds(SearchState& search);
 
-/// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
-/// fewest that fit.
+/// Returns the memory of the plan when it fits; of plans that recompute an open number of layers,
+/// with the fewest that fit.
 std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);
 /// Estimates, at most `left` times (counted down), the lightest ways to save memory with which a
 /// variant fits and its bound stays below `limit`.

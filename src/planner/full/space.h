@@ -121,8 +121,8 @@ class Space {
   /// fields what the launcher cannot run.
   Error base_mistakes() const;
 
-  /// The plan with one other field changed that is neither fixed nor part of shapes and variants:
-  /// overlaps, buckets, pieces of messages.
+  /// Returns the plans with one other field changed that is neither fixed nor part of shapes and
+  /// variants: overlaps, buckets, pieces of messages.
   std::vector<plan::Plan> changes(const plan::Plan& plan) const;
 
   /// Returns how many of a chunk's layers may be recomputed where that is open and not all of them

@@ -77,8 +77,8 @@ class MachinePrices : public Prices {
   static graph::Operator kernel_of(const OperatorGraph& graph, int node,
                                    const std::vector<Cut>& cuts, std::int64_t batches,
                                    graph::DataType type);
-  /// The collective of a group that converts a tensor of which the group has so much.
-  /// Returns the FLOPs of the forward pass, whole batch.
+  /// Finds the collective of a group that converts a tensor of which the group has so much. Returns
+  /// the FLOPs of the forward pass, whole batch.
   static std::optional<Transfer> transfer_of(Operation kind, Bytes whole, std::int64_t members);
   static Flops flops_of(const OperatorGraph& graph, int node);
 

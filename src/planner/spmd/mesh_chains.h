@@ -38,7 +38,7 @@ class MeshChains {
     return table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
   }
 
-  /// A chain that begins with this step, if it is cheaper than what is known.
+  /// Offers a chain that begins with this step, if it is cheaper than what is known.
   void offer(int from, int to, Time cost, const MeshStep& first);
 
   Table<Time> cost_{};

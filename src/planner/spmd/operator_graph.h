@@ -71,10 +71,10 @@ struct OperatorGraph {
 
   const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
   const Tensor& tensor(int i) const { return tensors[static_cast<std::size_t>(i)]; }
-  /// The node that makes the tensor.
+  /// Returns the node that makes the tensor.
   const Node& producer(int i) const { return node(tensor(i).producer); }
-  /// The place among a node's inputs of the parameter that is a matrix, or one for each expert;
-  /// -1: none.
+  /// Returns the place among a node's inputs of the parameter that is a matrix, or one for each
+  /// expert; -1: none.
   int weight_of(const Node& node) const;
   Flops forward_flops() const;
   /// Elements of all parameters.

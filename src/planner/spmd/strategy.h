@@ -69,7 +69,7 @@ struct StrategyCost {
 Result<StrategyCost> replay(const OperatorGraph& graph, const Strategy& strategy,
                             const Prices& prices);
 
-/// A form that a file's field names.
+/// Reads a form that a file's field names.
 Form read_form(Reader& read, std::string_view field);
 
 inline constexpr std::string_view kStrategyFormat = "spmd-strategy/1";

@@ -45,7 +45,7 @@ class KvBook {
     return (tokens + block_size_ - 1) / block_size_;
   }
 
-  /// The same with those that it has whatever its length.
+  /// Returns the same with the blocks that it has whatever its length.
   std::int64_t blocks_of(const RequestSpec& spec, std::int64_t tokens) const {
     return blocks_of(tokens) + spec.fixed_blocks;
   }
@@ -64,7 +64,7 @@ class KvBook {
     return tokens <= static_cast<std::int64_t>(request.blocks.size()) * block_size_ ||
            grow(request, index, tokens);
   }
-  /// The same for a request without blocks that starts with a hit.
+  /// Reserves the same for a request without blocks that starts with a hit.
   bool reserve(RequestState& request, RequestIndex index, const Hit& hit, std::int64_t tokens);
   /// Returns the key of the content of the prefix's block `index` and of all before it; 0: not
   /// shared.

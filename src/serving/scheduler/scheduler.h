@@ -128,13 +128,13 @@ class Scheduler {
   /// Delivers a request whose keys and values have come: it joins the queue with its prompt
   /// computed, before those that have no blocks.
   void deliver(RequestIndex index);
-  /// Tokens of a request's beginning that the cache has.
+  /// Returns the number of tokens of a request's beginning that the cache has.
   std::int64_t cached_tokens(const RequestSpec& spec) const;
   /// From now on a request whose beginning `tiers` has more of than the cache waits for it: it is
   /// in no list from the tick that names it among its fetches until fetched().
   void fetch_from(const LowerTiers& tiers) { tiers_ = &tiers; }
   void fetched(RequestIndex index);
-  /// Contents of the blocks that others may want of a request that has ended.
+  /// Returns the contents of the blocks that others may want of a request that has ended.
   std::vector<std::uint64_t> keys_of(RequestIndex index) const;
   /// Frees the blocks of a request that has ended and keeps them.
   void let_go(RequestIndex index);
@@ -154,8 +154,8 @@ class Scheduler {
   /// of each running request, whatever joins the queue: nothing is admitted, preempted or finished.
   /// 0 where that is not known. With lookahead the tick in flight is such a tick, too.
   std::int64_t steady_ticks() const;
-  /// Blocks that the tick so many after the next one takes, of those that steady_ticks() has just
-  /// counted.
+  /// Returns the number of blocks that the tick so many after the next one takes, of those that
+  /// steady_ticks() has just counted.
   std::int64_t steady_blocks(std::int64_t tick) const {
     return fill_[static_cast<std::size_t>(tick % book_.block_size())];
   }
@@ -179,9 +179,10 @@ class Scheduler {
 
  protected:
   virtual void form(Tick& tick) = 0;
-  /// Tokens that a request must have blocks for to be sure to go on once it is delivered.
+  /// Returns the number of tokens that a request must have blocks for to be sure to go on once it
+  /// is delivered.
   virtual std::int64_t tokens_to_expect(const RequestSpec& spec) const { return spec.prompt + 1; }
-  /// The same of one whose beginning is fetched.
+  /// Returns the same of one whose beginning is fetched.
   virtual std::int64_t tokens_to_fetch(const RequestState& request) const { return request.known; }
   /// Returns whether a queue that was not admitted from stays so while blocks only get fewer.
   virtual bool queue_waits_for_blocks() const { return true; }
@@ -203,8 +204,8 @@ class Scheduler {
     std::int64_t blocks = 0;   ///< that it has or finds
   };
   Entry entry_of(RequestIndex index) const;
-  /// The first of the queue that may be admitted: those whose adapter has no room are passed over,
-  /// those that begin to fetch leave the queue.
+  /// Returns the first of the queue that may be admitted: those whose adapter has no room are
+  /// passed over, those that begin to fetch leave the queue.
   std::optional<RequestIndex> next_waiting(Tick& tick);
   enum class Fetching : std::uint8_t { none, begun, no_room };
   Fetching begin_fetch(Tick& tick, RequestIndex index);
@@ -212,9 +213,9 @@ class Scheduler {
   /// Preempts a request: its blocks are free, it starts again from the head of the queue, behind
   /// delivered ones.
   void preempt(Tick& tick, RequestIndex index);
-  /// The same of one that waits with blocks which were delivered or fetched.
+  /// Gives back the same of one that waits with blocks which were delivered or fetched.
   void give_back(RequestIndex index);
-  /// The first of the queue that has no blocks.
+  /// Returns the first of the queue that has no blocks.
   std::deque<RequestIndex>::iterator first_without_blocks();
   /// Moves a request from the queue to the running ones, with blocks for `reserved` tokens. Returns
   /// false if there are too few.

@@ -57,7 +57,7 @@ class PassPrices {
   graph::Operator cache_write_kernel(const zoo::LayerKind& kind, std::int64_t tokens) const;
   Timed kernel(graph::Operator op) const;
   Timed timed(const graph::Operator& op) const;
-  /// One that reads and writes so many bytes.
+  /// Returns the time of a kernel that reads and writes so many bytes.
   Timed elementwise(Bytes bytes, int kernels = 1) const;
   /// Returns bf16, on devices without it fp16, without both fp32.
   graph::DataType wide_type() const;

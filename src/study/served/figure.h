@@ -26,8 +26,8 @@ namespace orrery::served {
 double value_of_measure(study::Measure measure, const serving::Run& run,
                         const serving::Metrics& metrics, Power idle);
 
-/// The metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token, kv_tokens;
-/// the measure's own name for others.
+/// Returns the metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token,
+/// kv_tokens; the measure's own name for others.
 std::string metric_of(study::Measure measure);
 
 /// Statistics by the names that tables give them.

@@ -17,10 +17,10 @@ struct Rows {
   std::vector<std::vector<Cell>> rows;  ///< each as wide as columns
 };
 
-/// Numbers as the shortest text that reads back equal; "" for nothing.
+/// Returns numbers as the shortest text that reads back equal; "" for nothing.
 std::string to_string(const Cell& cell);
 
-/// A number where the text is one, else the text: what a value of a study is in a store.
+/// Returns a number where the text is one, else the text: what a value of a study is in a store.
 Cell cell_of(const std::string& text);
 
 }  // namespace orrery::sweep

@@ -7,7 +7,8 @@
 
 namespace orrery::sweep {
 
-/// Names in `vary` and `list` of the study `node` that do not begin with a field of its kind.
+/// Checks the names in `vary` and `list` of the study `node` that do not begin with a field of its
+/// kind.
 void check_names(const ConfigNode& node, const KindEntry& kind, Error& mistakes);
 
 /// Reads the study with each of its values in turn. Mistakes: fields that no reader knows, values

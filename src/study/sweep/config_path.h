@@ -21,14 +21,14 @@ std::vector<std::string> split_path(std::string_view path);
 /// is not there, a way through a value that is neither map nor list.
 Result<void> set_field(ConfigNode& root, std::string_view path, const ConfigNode& value);
 
-/// `path` with the number of each item that it names: of two paths to one place the same. What lies
-/// behind a place that is not there stays as it is.
+/// Returns `path` with the number of each item that it names: of two paths to one place the same.
+/// What lies behind a place that is not there stays as it is.
 std::string resolved_path(const ConfigNode& root, std::string_view path);
 
 /// Returns what stands at `path`, named as in set_field(); null: nothing.
 const ConfigNode* find_field(const ConfigNode& root, std::string_view path);
 
-/// The document as one text that says neither where it stands nor how it was laid out: two
+/// Returns the document as one text that says neither where it stands nor how it was laid out: two
 /// documents that read alike have the same. Order of fields counts.
 std::string canonical_text(const ConfigNode& node);
 

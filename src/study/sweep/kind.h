@@ -154,7 +154,7 @@ inline constexpr std::array kKinds{
 
 std::vector<std::string> kind_names();
 
-/// The outcome of a point that has figures for none of `columns`.
+/// Returns the outcome of a point that has figures for none of `columns`.
 Outcome refused(std::size_t columns, const Error& why);
 
 /// Ready to run, or its mistakes. `run` is given what was read and what points share, with inputs

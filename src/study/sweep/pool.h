@@ -52,7 +52,8 @@ class PoolFile {
   int descriptor_ = -1;
 };
 
-/// The number of this process among those that mpirun or srun has started; nothing outside them.
+/// Returns the number of this process among those that mpirun or srun has started; nothing outside
+/// them.
 std::optional<int> rank_of_process();
 
 struct PoolResult {

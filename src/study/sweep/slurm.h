@@ -27,7 +27,7 @@ std::string merge_command(const SlurmJob& job);
 /// sbatch. Mistakes: sbatch refuses.
 Result<std::string> submit(const std::string& script);
 
-/// A word that a shell takes as it stands.
+/// Returns a word that a shell takes as it stands.
 std::string shell_word(const std::string& text);
 
 }  // namespace orrery::sweep

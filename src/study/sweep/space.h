@@ -27,7 +27,7 @@ struct Space {
   std::size_t count = 0;
   std::vector<std::int32_t> choices;  ///< point by point: index into axes[i].values; -1 = none
 
-  /// Null where the point has none: what the study says besides stays.
+  /// Returns the point's value; null where it has none: what the study says besides stays.
   const ConfigNode* value(std::size_t point, std::size_t axis) const {
     const std::int32_t choice = choices[point * axes.size() + axis];
     return choice < 0 ? nullptr : &axes[axis].values[static_cast<std::size_t>(choice)];

@@ -53,7 +53,7 @@ class Store {
   Result<bool> has(const std::string& hash) const;
   /// Hashes that have results.
   Result<std::set<std::string>> done() const;
-  /// Numbers of the points that have results.
+  /// Returns the numbers of the points that have results.
   Result<std::set<std::size_t>> points() const;
 
   /// Puts a point's result into the store. Any thread may call it.
@@ -85,7 +85,7 @@ class Store {
   std::unique_ptr<std::mutex> lock_;
 };
 
-/// The head of a store that there is. Mistakes: a file that is none.
+/// Reads the head of a store. Mistakes: a file that is none.
 Result<StoreHead> read_head(Database& database);
 
 /// Makes or fills `into` with what all of `files` have. Mistakes: stores of different studies.

@@ -30,7 +30,7 @@ struct FromWorkloadOptions {
 /// any other comes from there.
 inline constexpr std::string_view kToHost = "to_host";
 
-/// All that a workload does, as traces.
+/// Returns all that a workload does, as traces.
 ///
 ///   compute      COMP: num_ops and tensor_size are the sums over its operators; how much slower it
 ///                is beside communication where it is (record.h)

@@ -18,7 +18,7 @@ std::string snake_case(std::string_view name);
 /// Reads a whole number of 64 bits, not negative.
 std::optional<std::uint64_t> natural(std::string_view text);
 
-/// A value as it stands, without saying which type: of the workload_graph form.
+/// Returns a value as it stands, without saying which type: of the workload_graph form.
 std::optional<Value> bare_value(const ConfigNode& node);
 
 /// Returns whether a field is one of AttributeProto's values: "int64_val", "bool_list".

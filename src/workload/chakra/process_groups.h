@@ -38,7 +38,7 @@ class GroupTable {
   /// Forgets what define() said, but not the groups.
   void end_file();
 
-  /// Index of the group that `name` means; a mistake when there is none.
+  /// Returns the index of the group that `name` means; a mistake when there is none.
   std::optional<std::uint32_t> find(std::string_view name) const;
   bool has_member(std::uint32_t group, std::int64_t rank) const;
   std::vector<Group> take() { return std::move(groups_); }

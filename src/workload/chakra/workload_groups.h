@@ -15,7 +15,7 @@ class WorkloadGroups {
  public:
   explicit WorkloadGroups(const graph::Workload& workload);
 
-  /// Index of the communicator of `family` that holds `rank`; 0 when there is none.
+  /// Returns the index of the communicator of `family` that holds `rank`; 0 when there is none.
   std::uint32_t index(std::int64_t rank, graph::GroupIndex family) const {
     const auto& groups = group_of_[*family];
     return groups.empty() ? 0 : groups[static_cast<std::size_t>(rank)];

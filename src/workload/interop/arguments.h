@@ -43,7 +43,7 @@ class Arguments {
 
   /// Gives the flag `name` the name `as`, unless that stands there too.
   void rename(std::string_view name, std::string_view as);
-  /// A sentence about a flag that is there, for who reads the result.
+  /// Notes a sentence about a flag that is there, for who reads the result.
   void note(std::string_view name, std::string sentence) {
     notes_.push_back({std::string(name), std::move(sentence)});
   }

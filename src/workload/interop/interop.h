@@ -73,8 +73,8 @@ Result<Imported> import_megatron(const LaunchWords& line, const ImportOptions& o
 /// recompute and the sequence are the training script's business and taken from options.rest.
 /// Source: DeepSpeed, docs/_pages/config-json.md and deepspeed/runtime/zero/config.py (0.18).
 Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options);
-/// A ds_config.json as DeepSpeed itself reads it (hjson): without #, // and /* */ comments and
-/// commas before a closing bracket, which become blanks.
+/// Returns a ds_config.json as DeepSpeed itself reads it (hjson): without #, // and /* */ comments
+/// and commas before a closing bracket, which become blanks.
 std::string strict_json(std::string text);
 /// Imports a plan. `text`: a job configuration in TOML; `file` names it in messages. With pipeline
 /// stages torchtitan's default split needs options.model.
@@ -84,10 +84,10 @@ Result<Imported> import_torchtitan(std::string_view text, const std::string& fil
 /// Does the same with a configuration that is read already.
 Result<Imported> import_torchtitan(ConfigNode node, const ImportOptions& options);
 
-/// The command of a script that starts a training program: the first named *.py with flags of a
-/// model. A text that begins with flags is one line of them. `given`: NAME=value and arguments of
-/// the script; from the first that begins with `--` on flags that are added to the line. Mistakes:
-/// those of shell::read_script.
+/// Returns the command of a script that starts a training program: the first named *.py with flags
+/// of a model. A text that begins with flags is one line of them. `given`: NAME=value and arguments
+/// of the script; from the first that begins with `--` on flags that are added to the line.
+/// Mistakes: those of shell::read_script.
 Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
                                  const std::vector<std::string>& given = {});
 
@@ -109,12 +109,12 @@ Result<Exported> export_torchtitan(const plan::Plan& plan, const ExportOptions& 
 /// there.
 Result<Exported> export_nemo(const plan::Plan& plan, const ExportOptions& options);
 
-/// The plan that means the same with every redundant field in one form: degrees that are the
-/// default by another name become 0, switches of axes with one rank become the default.
+/// Returns the plan that means the same with every redundant field in one form: degrees that are
+/// the default by another name become 0, switches of axes with one rank become the default.
 /// `model`: for its default sequence, and for layers that are split automatically; may be null.
 plan::Plan canonical(plan::Plan plan, const zoo::Model* model = nullptr);
 
-/// The fields in which `read_back` differs from `plan`, both made canonical.
+/// Returns the fields in which `read_back` differs from `plan`, both made canonical.
 std::vector<Remark> differences(const plan::Plan& plan, const plan::Plan& read_back,
                                 const zoo::Model* model);
 

@@ -32,7 +32,7 @@ struct TensorSplit {
 
 enum class Direction : std::uint8_t { forward, gradient };
 
-/// No bytes where it makes no tensor that others read.
+/// Returns what an operator makes: no bytes where it makes no tensor that others read.
 Made made_by(const zoo::ModelOperator& op, const std::vector<graph::ModelTensor>& tensors,
              const TensorSplit& split, Direction direction);
 

@@ -35,8 +35,8 @@ struct ChunkWork {
 ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk,
                      ChunkPass pass, std::int64_t number, Bytes messages);
 
-/// The most gradients of a chunk that wait for their reduction while a backward runs, of `all` and
-/// those of its largest block, on the wire.
+/// Returns the most gradients of a chunk that wait for their reduction while a backward runs, of
+/// `all` and those of its largest block, on the wire.
 Bytes most_unreduced(const plan::Plan& plan, Bytes all, Bytes largest);
 
 /// Returns the bytes of messages of the stage's chunk with the most in flight, and what

@@ -75,7 +75,7 @@ Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::
 /// Returns whether a stage fits on a machine whose devices are all alike, as check_fits() finds it.
 bool fits(const MostHeld& most, const machine::Machine& machine);
 
-/// A mistake per stage and memory tier that is too small or absent.
+/// Reports a mistake per stage and memory tier that is too small or absent.
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine);
 
 }  // namespace orrery::footprint

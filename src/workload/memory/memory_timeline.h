@@ -102,7 +102,7 @@ MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& pla
 /// pieces with fewer microbatches ahead (gpipe, 1F1B, interleaved).
 bool later_hold_less(const plan::PipelineShape& shape);
 
-/// Microbatches that are replayed of m, for a schedule that repeats.
+/// Returns the number of microbatches that are replayed of m, for a schedule that repeats.
 std::int64_t replayed_microbatches(const plan::PipelineShape& shape);
 
 }  // namespace orrery::footprint

@@ -119,7 +119,7 @@ inline Bytes gathered_ahead(const plan::Plan& plan, Bytes gathered) {
   return plan.overlap_param_gather && !is_program(plan) ? gathered : Bytes(0);
 }
 
-/// Gradients of a block that are reduced at once, on the wire.
+/// Returns the bytes of gradients of a block that are reduced at once, on the wire.
 inline Bytes reduced_at_once(const plan::Plan& plan, const OwnedParameters& owned) {
   const std::int64_t trained = owned.trained();
   return graph::bytes_of(plan.grad_reduce_type,

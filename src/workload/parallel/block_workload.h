@@ -27,8 +27,8 @@ enum class BlockPass : std::uint8_t {
 };
 inline constexpr std::size_t kBlockPasses = 3;
 
-/// The plan with everything that does not shape its blocks taken out: plans of one key have blocks
-/// of one cost.
+/// Returns the plan with everything that does not shape its blocks taken out: plans of one key have
+/// blocks of one cost.
 plan::Plan block_key(const plan::Plan& plan);
 
 struct BlockLists {

@@ -116,8 +116,8 @@ std::int64_t role_parameters(const Draft& draft, const Context& context, const R
 /// Returns the matrices among them.
 plan::Matrices role_matrices(const Draft& draft, const RoleDraft& role, plan::Owner owner);
 
-/// The same parameters as the compute copies are stored and gathered (quantized_params); for ZeRO 3
-/// those of a block that the optimizer does not update as well.
+/// Returns the same parameters as the compute copies are stored and gathered (quantized_params);
+/// for ZeRO 3 those of a block that the optimizer does not update as well.
 Bytes block_parameter_bytes(const Draft& draft, const Context& context, plan::BlockKind kind,
                             plan::Owner owner);
 Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, plan::BlockKind kind,

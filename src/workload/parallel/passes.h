@@ -33,7 +33,7 @@ void recompute(parallel::Draft& draft, const parallel::Context& context);
 void capture(parallel::Draft& draft, const parallel::Context& context);
 /// Reductions of gradients over dp. pass_data.cc
 void gradients(parallel::Draft& draft, const parallel::Context& context);
-/// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
+/// Adds all-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
 void zero(parallel::Draft& draft, const parallel::Context& context);
 /// Adds parameters from the remote memory, gradients to it. pass_remote.cc
 void remote(parallel::Draft& draft, const parallel::Context& context);
@@ -56,8 +56,8 @@ void outer(parallel::Draft& draft, const parallel::Context& context);
 void steps(parallel::Draft& draft, const parallel::Context& context);
 /// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
-/// Sums that leave a stage become shards on the way (collective/layout/fuse_workload.h), where
-/// asked for. pass_communication.cc
+/// Makes sums that leave a stage shards on the way (collective/layout/fuse_workload.h), where asked
+/// for. pass_communication.cc
 graph::Workload communication(graph::Workload workload, const parallel::PassSetting& setting);
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they
 /// are issued. pass_fuse.cc

@@ -137,7 +137,8 @@ constexpr auto named_values(Channel) {
       {Channel::mirror, "mirror", "between stages s and p-1-s, which hold copies of each other"},
   });
 }
-/// The stage to which `stage` of `stages` sends on a channel, and the one from which it receives.
+/// Return the stage to which `stage` of `stages` sends on a channel, and the one from which it
+/// receives.
 std::int64_t target_stage(Channel channel, std::int64_t stage, std::int64_t stages);
 std::int64_t source_stage(Channel channel, std::int64_t stage, std::int64_t stages);
 

@@ -51,7 +51,7 @@ std::optional<GatherHop> parameter_hop(const Plan& plan, Owner owner);
 std::optional<GatherHop> update_hop(const Plan& plan, Owner owner);
 /// Axes over which the norm of all parameters, or gradients, of a worker (rounds.h) is summed.
 std::vector<Axis> norm_axes(const Plan& plan);
-/// Ranks that share optimizer states.
+/// Returns the number of ranks that share optimizer states.
 std::int64_t optimizer_shards(const Plan& plan, Owner owner);
 
 }  // namespace orrery::plan

@@ -46,10 +46,10 @@ inline constexpr auto kOpenFields = std::to_array<OpenField>({
 /// Returns what help texts say of a field that is not given: "default 1", or the rule above.
 std::string default_text(std::string_view field);
 
-/// Fields that have a place are given, all others open; its framework fills these first. `model`,
-/// `machine`: null where not known; `devices`: 0 where not given. Of devices that tp x cp x pp does
-/// not divide as many replicas as there is room for. Nothing is open in the result: its as_of is 0,
-/// unless it was no year.
+/// Completes a plan. Fields that have a place are given, all others open; its framework fills these
+/// first. `model`, `machine`: null where not known; `devices`: 0 where not given. Of devices that
+/// tp x cp x pp does not divide as many replicas as there is room for. Nothing is open in the
+/// result: its as_of is 0, unless it was no year.
 Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices);
 

@@ -37,7 +37,7 @@ struct ShardDegrees {
 };
 ShardDegrees shard_degrees(const Plan& plan);
 
-/// Ranks that hold the same expert parameters: tp cp dp / (etp ep).
+/// Returns the number of ranks that hold the same expert parameters: tp cp dp / (etp ep).
 std::int64_t expert_data_parallel(const Plan& plan);
 /// Returns the tensor-parallel degree inside an expert.
 std::int64_t expert_tensor_parallel(const Plan& plan);

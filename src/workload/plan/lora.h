@@ -61,16 +61,16 @@ bool is_trained(const zoo::ModelOperator& op);
 bool is_packed(const Plan& plan, const zoo::ModelOperator& op);
 /// Returns the bytes of weights stored so.
 Bytes packed_bytes(const Plan& plan, std::int64_t elements);
-/// Bytes that the kernel before a GEMM reads and writes to make its operand of such a weight; 0:
-/// none is needed.
+/// Returns the bytes that the kernel before a GEMM reads and writes to make its operand of such a
+/// weight; 0: none is needed.
 Bytes unpacking_bytes(const Plan& plan, std::int64_t elements, bool backward);
 
 /// Freezes the weights of a block. The operators of a layer get adapters, whose result the adapted
 /// product adds to its own; those of the embedding lose their backward.
 zoo::ModelGraph with_adapters(zoo::ModelGraph block, const Plan& plan, BlockKind kind);
 
-/// Share of 3 x forward that published tables count: NeMo's 2/3 (no weight gradients; adapters not
-/// counted), so 4 FLOPs per parameter and token; 1 without adapters.
+/// Returns the share of 3 x forward that published tables count: NeMo's 2/3 (no weight gradients;
+/// adapters not counted), so 4 FLOPs per parameter and token; 1 without adapters.
 double model_flops_share(const Plan& plan);
 
 /// Mistakes: targets that no layer has, with "did you mean"; what adapters do not go with.

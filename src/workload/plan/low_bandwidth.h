@@ -41,9 +41,10 @@ namespace orrery::plan {
 inline constexpr int kGatherBits = 8;
 inline constexpr int kReduceBits = 4;
 
-/// Bytes of `stored` parameters in compute_type as quantized_gather moves them.
+/// Returns the bytes of `stored` parameters in compute_type as quantized_gather moves them.
 Bytes quantized_gather_bytes(const Plan& plan, Bytes stored);
-/// Bytes of gradients of `wire` bytes in grad_reduce_type as quantized_reduce moves them.
+/// Returns the bytes of gradients of `wire` bytes in grad_reduce_type as quantized_reduce moves
+/// them.
 Bytes quantized_reduce_bytes(const Plan& plan, Bytes wire);
 
 /// One all-to-all in place of a reduce-scatter, or half of one.
@@ -55,10 +56,11 @@ struct ReduceHop {
 /// Returns the hops of a reduce-scatter over `axis`, which has `ranks` members.
 std::vector<ReduceHop> reduce_hops(const Plan& plan, Axis axis, std::int64_t ranks);
 
-/// Ranks of the first hop where there are two; 0: there is one.
+/// Returns the number of ranks of the first hop where there are two; 0: there is one.
 std::int64_t near_ranks(const Plan& plan);
 
-/// The axis of backward gathers of dense parameters whose forward is gathered over `forward`.
+/// Returns the axis of backward gathers of dense parameters whose forward is gathered over
+/// `forward`.
 inline Axis backward_gather_axis(const Plan& plan, Axis forward) {
   return plan.secondary_shard > 0 && forward != Axis::edp ? Axis::secondary : forward;
 }

@@ -103,7 +103,8 @@ Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gem
 /// writes.
 Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters);
 
-/// Traffic of a GEMM that reads operands of one type and writes its result in another.
+/// Returns the bytes of the traffic of a GEMM that reads operands of one type and writes its result
+/// in another.
 Bytes gemm_bytes(const graph::GemmShape& shape, graph::DataType operands, graph::DataType result);
 
 /// QuantizeWork is what a quantising kernel does to a tensor of `elements` of the compute type.

@@ -51,9 +51,10 @@ struct PipelineShape {
 PipelineShape pipeline_shape(const Plan& plan);
 std::int64_t chunks_of(const Plan& plan);
 
-/// Parts into which the model is cut: p v, but p for dualpipe, which holds every part twice.
+/// Returns the number of parts into which the model is cut: p v, but p for dualpipe, which holds
+/// every part twice.
 std::int64_t part_count(const PipelineShape& shape);
-/// The part that a chunk of a stage is:
+/// Returns the part that a chunk of a stage is:
 ///   interleaved c p + s;   zb-v s or 2p-1-s;   dualpipe s or p-1-s;   else s
 std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
 /// Returns whether the chunk hands its activations to the previous stage instead of the next.
@@ -104,8 +105,8 @@ class StageSchedule {
   StageSchedule(const PipelineShape& shape, std::int64_t stage);
   std::int64_t size() const { return size_; }
   PipelineSlot operator[](std::int64_t index) const;  ///< 0 <= index < size
-  /// The longest part in which the same pieces come back for later microbatches: of gpipe the
-  /// forwards, else whole microbatches: the pairs after the warm-up, or the longest such run.
+  /// Returns the longest part in which the same pieces come back for later microbatches: of gpipe
+  /// the forwards, else whole microbatches: the pairs after the warm-up, or the longest such run.
   std::optional<graph::Period> period() const;
 
  private:

@@ -27,7 +27,7 @@ Result<std::vector<std::int64_t>> replica_microbatches(const Plan& plan);
 /// Returns "12*8,4*8" of such numbers; "" where all are the same.
 std::string to_batch_shares(const std::vector<std::int64_t>& microbatches);
 
-/// The plan of replicas that all have as many microbatches.
+/// Returns the plan of replicas that all have as many microbatches.
 Plan with_microbatches(Plan plan, std::int64_t microbatches);
 
 /// Ranks that do the same on devices of the same sort, stage by stage.

@@ -58,11 +58,12 @@ Model read_nested(Reader& read, Model (*read_text)(Reader&),
 /// model_type is one of `types`, the first where it is not said; of another there is a note.
 void add_vision(Reader& read, Model& model, std::initializer_list<std::string_view> types);
 
-/// The MLP that an activation's name stands for; `gated` ones multiply with a second projection.
+/// Returns the MLP that an activation's name stands for; `gated` ones multiply with a second
+/// projection.
 MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback, bool gated);
 
-/// Layers whose every member has a name; kinds of the same name are the same. Layers beyond the
-/// list repeat it.
+/// Sets the layers, whose every member has a name; kinds of the same name are the same. Layers
+/// beyond the list repeat it.
 void set_layers(Model& model, const std::vector<LayerKind>& layers);
 
 /// Sets the layers of one depth of multi-token prediction. Their kinds are among those of the

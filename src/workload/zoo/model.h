@@ -238,8 +238,8 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
 ModelGraph head_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options);
 
-/// FLOPs of forward and backward of one sequence as the published tables count them, without
-/// recompute:
+/// Returns the FLOPs of forward and backward of one sequence as the published tables count them,
+/// without recompute:
 ///
 ///   3 x sum of model_flops;  for GPT shapes 72 S L H^2 (1 + S/(6H) + V/(12 L H))
 ///

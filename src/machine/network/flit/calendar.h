@@ -14,8 +14,9 @@ namespace orrery::flit {
 
 inline constexpr Interval kLongAgo = -(Interval{1} << 40U);
 
-/// A port that passed a flit at `now` passes the next at the first cycle not before this. A port
-/// that was not idle keeps fractions, so that the mean is right.
+/// Returns the time of the next flit. A port that passed a flit at `now` passes the next at the
+/// first cycle not before this. A port that was not idle keeps fractions, so that the mean is
+/// right.
 inline Interval next_time(Interval before, Cycle now, Interval interval) {
   return std::max(before, ((now - 1) << kIntervalBits) + 1) + interval;
 }

@@ -11,7 +11,8 @@
 
 namespace orrery::flit {
 
-/// A circle of input VCs each of which can only go on after the next; empty: there is none now.
+/// Returns a circle of input VCs each of which can only go on after the next; empty: there is none
+/// now.
 std::vector<std::uint32_t> circle_of(const std::vector<Waiting>& waiting);
 
 /// Returns "a deadlock: router 3 from router 2, VC 1 waits for ...", or where a network that moves

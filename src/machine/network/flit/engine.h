@@ -90,7 +90,8 @@ class Engine {
   std::uint64_t flit_hops() const { return flit_hops_; }
   std::uint64_t flits_over(std::uint32_t port) const { return routers_.out[port].flits; }
 
-  /// Input VCs that hold a flit and cannot go on now, each with what it waits for (deadlock.h).
+  /// Returns the input VCs that hold a flit and cannot go on now, each with what it waits for
+  /// (deadlock.h).
   std::vector<Waiting> waiting() const;
   /// Returns "router 3 from router 2, VC 1".
   std::string name_of_vc(std::uint32_t in_vc) const;

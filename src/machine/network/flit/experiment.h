@@ -101,7 +101,8 @@ struct Prepared {
 /// Checks and builds.
 Result<Prepared> prepare(const Experiment& experiment);
 
-/// The algorithm of that name, also under BookSim's names (xy_yx, dim_order, min_adapt ...).
+/// Returns the algorithm of that name, also under BookSim's names (xy_yx, dim_order, min_adapt
+/// ...).
 Result<Algorithm> algorithm_named(std::string_view name);
 
 /// Offered load in steps of 2^-6: the highest at which run_open_loop is stable, found by bisection

@@ -40,14 +40,14 @@ class HeadRoutes {
   }
   /// Says where the front packet of an input VC goes next.
   void route(std::uint32_t vc);
-  /// The output that a head asks for, with its open VCs; no VCs if it has to wait.
+  /// Returns the output that a head asks for, with its open VCs; no VCs if it has to wait.
   Candidate open_output(std::uint32_t vc);
-  /// The escape that a head asks for behind its output, with its open VCs.
+  /// Returns the escape that a head asks for behind its output, with its open VCs.
   Candidate open_escape(std::uint32_t vc) const {
     const Packet& packet = packets_[routers_.in_vcs[vc].front];
     return {packet.escape.port, routers_.open_vcs(packet.escape, packet.flits)};
   }
-  /// All outputs that a head may ask for. Draws nothing.
+  /// Finds all outputs that a head may ask for. Draws nothing.
   void outputs_of(std::uint32_t vc, Candidates& into) const;
   /// Returns the kind of a packet.
   PacketKind kind_of(const Packet& packet) const {
@@ -60,7 +60,7 @@ class HeadRoutes {
   Random& random() { return random_; }
   /// A head's output is drawn where its routing_delay ends.
   bool draws_at_routers() const { return draws_at_routers_; }
-  /// The order in which heads pass the switch matters to what is drawn.
+  /// Returns whether the order in which heads pass the switch matters to what is drawn.
   bool draws_in_passing() const { return looks_ahead_ && routing_.draws_en_route(); }
 
  private:

@@ -19,8 +19,8 @@ class HopTable {
   HopTable() = default;
   /// Returns the shortest way by latency; of equally long ones that whose channels come first.
   static HopTable shortest(const RouterGraph& graph);
-  /// The shortest way that goes up and then down. A channel goes up if it leads to a lower level
-  /// of the tree that is breadth first from router 0, or to a lower number on the same level.
+  /// Returns the shortest ways that go up and then down. A channel goes up if it leads to a lower
+  /// level of the tree that is breadth first from router 0, or to a lower number on the same level.
   /// Source: Schroeder et al., Autonet, 1991.
   static HopTable up_down(const RouterGraph& graph);
 

@@ -19,10 +19,10 @@ struct LinkOrder {
 /// Calls its argument with every route that messages may take, the same ones each time.
 using EachRoute = std::function<void(const std::function<void(std::span<const topology::Hop>)>&)>;
 
-/// A message that takes a further class of virtual channels at each fall waits only for what has a
-/// higher (class, place): no circle. Places go by depth-first search over "a route passes b after
-/// a", every link before all that come after it, as far as there is no circle of these; so routes
-/// that cannot go in a circle, as up and down a tree, need one class.
+/// Orders links. A message that takes a further class of virtual channels at each fall waits only
+/// for what has a higher (class, place): no circle. Places go by depth-first search over "a route
+/// passes b after a", every link before all that come after it, as far as there is no circle of
+/// these; so routes that cannot go in a circle, as up and down a tree, need one class.
 LinkOrder order_links(std::size_t links, const EachRoute& each_route);
 
 }  // namespace orrery::flit

@@ -108,7 +108,7 @@ struct Routers {
       }
     }
   }
-  /// The candidate's VCs that a packet may have now.
+  /// Returns the candidate's VCs that a packet may have now.
   VcMask open_vcs(const Candidate& candidate, std::uint32_t flits) const;
   std::int64_t priority_of(const InVc& of) const {
     return settings.priority == Priority::queue_length ? std::int64_t{of.count} : of.priority;

@@ -27,7 +27,7 @@ class Delayed {
   bool hear(std::uint32_t f, std::uint32_t number, Time sent);
   /// A packet has left its host's port: another may be handed over.
   void left(std::uint32_t f);
-  /// The clock of a sender whose window is less than a packet.
+  /// Handles the clock of a sender whose window is less than a packet.
   void tick(std::uint32_t f, std::uint32_t generation);
   /// Looks at the sender's time-out.
   void expire(std::uint32_t f);

@@ -56,7 +56,7 @@ class Fabric {
   void release(std::uint32_t id) { free_.push_back(id); }
   /// Sends the port's next packet, if it is idle and not paused.
   void send_next(std::uint32_t number);
-  /// The packet that has left the port; the port is idle then.
+  /// Returns the packet that has left the port, which is idle then.
   std::uint32_t end_sending(std::uint32_t number);
   /// Takes that packet on towards the end of the port's link; the port goes on.
   void pass_on(std::uint32_t id, std::uint32_t number);
@@ -69,7 +69,8 @@ class Fabric {
   void control(std::uint32_t f, Event event, std::uint32_t number) {
     push_in(charge_way_back(f), event, f, number);
   }
-  /// Time that a control packet takes to the sender over these cables, whose ports it charges.
+  /// Returns the time that a control packet takes to the sender over these cables, whose ports it
+  /// charges.
   Time charge_way_back(std::uint32_t f);
   /// Control packets pass before others, which wait for them, but not before what is being sent:
   /// what is left of that, as it is now.

@@ -65,7 +65,7 @@ class PacketLinks {
 
   /// Returns the number of packets of so many bytes times links: what a message costs.
   double passes(Bytes bytes, std::size_t links) const;
-  /// The same of all that has been sent, and what the queue of packets has handled.
+  /// Returns the same of all that has been sent, and what the queue of packets has handled.
   double passed() const { return passed_; }
   std::uint64_t events() const;
   /// Returns what keeps messages from ever arriving; nothing: nothing does.

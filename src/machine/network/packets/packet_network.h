@@ -62,8 +62,9 @@ class PacketNetwork {
   std::uint64_t events() const { return events_; }
 
  private:
-  /// Flows that share no port and no receiver, directly or through others, are of different parts;
-  /// each in the order of its starts. The parts run one after the other, each from time 0.
+  /// Returns the parts of flows: those that share no port and no receiver, directly or through
+  /// others, are of different parts; each in the order of its starts. The parts run one after the
+  /// other, each from time 0.
   std::vector<std::vector<std::uint32_t>> parts();
   void join_ports(std::vector<std::uint32_t>& parents, const Stream& stream,
                   std::uint32_t anchor) const;

@@ -33,9 +33,9 @@ class Rules {
   /// Returns the bytes on the wire of a full packet.
   std::int64_t wire() const { return options_.wire.value(); }
   std::int64_t payload() const { return payload_; }
-  /// Packets that a sender on a line sends at first.
+  /// Returns the number of packets that a sender on a line sends at first.
   std::uint32_t window(Bandwidth line) const;
-  /// Bytes that a queue before a link may hold.
+  /// Returns the bytes that a queue before a link may hold.
   std::int64_t room(Bandwidth rate) const;
 
  private:

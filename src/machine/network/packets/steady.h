@@ -52,7 +52,7 @@ class SteadyPhases {
   bool is_full() const;
   /// Counts the window; whether all rates are those of the first.
   bool is_alike();
-  /// Packets sent that have not come.
+  /// Returns the number of packets sent that have not come.
   std::int64_t in_flight(std::uint32_t f) const;
   /// Returns the most of the flow's packets, which come at `rate`, that may be skipped.
   std::int64_t to_skip(std::uint32_t f, double rate) const;

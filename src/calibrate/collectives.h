@@ -26,12 +26,11 @@ struct CollectiveMeasurement {
 };
 
 /// Reads the output of nccl-tests (all_reduce_perf and so on; several runs one after the other) or
-/// CSV. Of nccl-tests: the out-of-place time; ranks and nodes from the "# Rank" lines; the
-/// collective from the line "# Collective test starting: NAME_perf", else from the file's name; a
-/// row of wrong results (#wrong) is a mistake. Of
-/// CSV: columns collective, n_gpus, bytes and time_us (or latency_us, time_us_median),
-/// gpus_per_node if there are several nodes; other columns are not used. Mistakes, at most 20: with
-/// their lines.
+/// CSV. Of nccl-tests it takes the out-of-place time, ranks and nodes from the "# Rank" lines, and
+/// the collective from the line "# Collective test starting: NAME_perf", else from the file's name;
+/// a row of wrong results (#wrong) is a mistake. CSV has the columns collective, n_gpus, bytes and
+/// time_us (or latency_us, time_us_median), gpus_per_node if there are several nodes; other columns
+/// are not used. Mistakes, at most 20: with their lines.
 Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& text,
                                                             const std::string& file);
 Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& file);

@@ -8,7 +8,7 @@ namespace orrery::cli {
 
 /// While an Interrupt lives, SIGINT and SIGTERM end the work instead of the process: what takes
 /// long asks going_on() between its pieces, and prints what there is. The same signal once more
-/// ends the process. One at a time.
+/// ends the process. There is one at a time.
 class Interrupt {
  public:
   Interrupt();
@@ -16,7 +16,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// Returns whether no such signal has come. From any thread.
+  /// Returns whether no such signal has come. Any thread may call it.
   static bool going_on();
   /// Returns the exit status of a process that a signal has ended, 128 and the signal's number (130
   /// for SIGINT, 143 for SIGTERM); `otherwise` if none has come.

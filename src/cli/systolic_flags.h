@@ -25,8 +25,8 @@ class SystolicFlags {
 
   /// Returns a machine of the one device that --device describes.
   machine::Machine machine(Error& mistakes) const;
-  /// Checks what the flags say of a kernel; mistakes where the device has no arrays. Once, before
-  /// figures.
+  /// Checks what the flags say of a kernel; mistakes where the device has no arrays. Called once,
+  /// before figures.
   void check(bool systolic, Error& mistakes);
   /// Returns the product on the arrays, with the flags' sparsity and compatibility.
   compute::SystolicKernel kernel(const graph::Operator& op, const compute::Device& device) const;

@@ -42,7 +42,7 @@ std::vector<float> dequantize(const QuantizedBlocks& blocks);
 
 /// Sums over ranks in the two hops of a quantised reduction: rank r sends each of the `near` ranks
 /// of its node that rank's part, quantised; every rank adds up what it gets, quantises the sum and
-/// sends it to the ranks with its place in the other nodes. `by_rank`: the same number of values
+/// sends it to the ranks with its place in the other nodes. `by_rank` has the same number of values
 /// each, a multiple of the ranks, which are a multiple of `near`.
 struct TwoHopSum {
   std::vector<std::vector<float>> shards;  ///< by rank: its part of the sum

@@ -26,15 +26,16 @@ namespace orrery::collective {
 
 /// `simulated` devices (ascending) may stand for others like them, those that differ from them in
 /// `folded` digits of their numbers: a link of such a device is then that of its representative,
-/// and one that a block of devices shares is charged for all of the block. Keeps references.
+/// and one that a block of devices shares is charged for all of the block. It keeps references to
+/// its arguments.
 class Occupancy {
  public:
   Occupancy(const topology::LinkMap& links, std::span<const std::int64_t> simulated,
             std::span<const graph::Digit> folded = {})
       : links_(links), simulated_(simulated), folded_(folded) {}
 
-  /// Returns the links that the simulated members of one group use, ascending. Weights relative to
-  /// phase.serialisation; each link once, ascending.
+  /// Returns the links that the simulated members of one group use, ascending, each once. Their
+  /// weights are relative to phase.serialisation.
   std::vector<topology::LinkUse> phase(const CollectivePhase& phase,
                                        std::span<const std::int64_t> members) const;
   topology::Route message(std::int64_t source, std::int64_t destination) const;

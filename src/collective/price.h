@@ -70,7 +70,7 @@ PricedPhase price_algorithm(const PhaseRequest& request, CollectiveAlgorithm alg
 PricedPhase price_phase(const PhaseRequest& request, CollectiveAlgorithm algorithm);
 
 /// Returns the busiest link of a phase: its own, a node's, or a port that several dimensions share.
-/// Of a shift (send_recv) every member sends over one dimension only.
+/// In a shift (send_recv) every member sends over one dimension only.
 double busiest_link(graph::CollectiveKind kind, std::span<const LinkSeconds> busy,
                     std::span<const Extent> extents, const machine::Machine& machine);
 

@@ -29,7 +29,7 @@ class BlockCosts {
   PassCost forward(const plan::ModelPart& part) const;
   PassCost backward(const plan::ModelPart& part, std::int64_t recomputed) const;
   /// Returns the least that any cut of the model into so many chunks takes: all of its passes,
-  /// nothing recomputed. Of the chain a lower bound, the rest exact.
+  /// nothing recomputed. The chain's time is a lower bound, the rest is exact.
   PassCost all_passes(std::int64_t layers, std::int64_t chunks) const;
   /// Returns the weight gradients of schedules that split the backward; else nothing.
   PassCost weights(const plan::ModelPart& part) const;

@@ -82,8 +82,8 @@ class Prices {
   static constexpr std::size_t kMostKernels = 262'144;     ///< some 100 MB
   static constexpr std::size_t kMostCollectives = 65'536;  ///< the same
 
-  /// Returns the time of a kernel, valid until the next question of its sort, like the other. On
-  /// the device of the machine, or, of several parts, on that where it takes least.
+  /// Returns the time of a kernel, valid until the next question of its sort, like the other. It
+  /// runs on the device of the machine or, of several parts, on that where it takes least.
   const compute::KernelTime& kernel(const graph::Operator& op, const machine::Machine& machine);
   const CollectiveTime& collective(const CollectiveKey& key, const machine::Machine& machine,
                                    const LoadsOf& loads_of);

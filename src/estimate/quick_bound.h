@@ -66,11 +66,11 @@ class QuickBound {
   Result<Bytes> least_states(const plan::Plan& plan);
 
   /// Returns the time that a device's kernels take at the least in a step, mean over the stages;
-  /// without the optimizer's. As least_time().
+  /// without the optimizer's. Mistakes are those of least_time().
   Result<Time> least_busy(const plan::Plan& plan);
 
   /// Returns the energy above idle power that a device's kernels draw at the least in a step, mean
-  /// over the stages, where the device has a power model. As least_time().
+  /// over the stages, where the device has a power model. Mistakes are those of least_time().
   Result<Energy> least_energy(const plan::Plan& plan);
 
   /// Returns MemoryTables::least(), of the same plans.

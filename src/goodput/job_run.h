@@ -64,8 +64,8 @@ struct JobRun {
 /// Requires: components, an interval above 0, `length` or `work` finite.
 JobRun run_job(const Scenario& scenario, Duration length, Duration work, std::uint64_t seed);
 
-/// Returns the value below which a share of `values` lie, between neighbours in proportion. Sorts
-/// them.
+/// Returns the value below which a share of `values` lie, between neighbours in proportion. It
+/// sorts `values`.
 double quantile(std::vector<double>& values, double share);
 
 /// Many lives. `low` and `high`: 80 % of the lives lie between them.

@@ -23,9 +23,10 @@ std::int64_t coordinate_of(const std::vector<Digit>& digits, std::int64_t rank);
 std::int64_t replaced(const std::vector<Digit>& digits, std::int64_t rank, std::int64_t coordinate);
 std::int64_t product_of(const std::vector<Digit>& digits);
 
-/// A family of disjoint communicators. Either by digits: the ranks that agree in all other digits
-/// of their numbers form one, in the order of the number that the digits make; `only` leaves all
-/// but some of those numbers out. Or as a list of communicators, each a list of ranks in its order.
+/// A family of disjoint communicators. Either they stand by digits: the ranks that agree in all
+/// other digits of their numbers form one, in the order of the number that the digits make; `only`
+/// leaves all but some of those numbers out. Or they stand as a list of communicators, each a list
+/// of ranks in its order.
 struct Members {
   std::vector<Digit> digits;       ///< innermost first, none of size 1
   std::vector<std::int64_t> only;  ///< ascending; empty: all

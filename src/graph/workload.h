@@ -58,8 +58,8 @@ struct Phase {
   std::string meaning;
 };
 
-/// A Category names what communication counts as while nothing computes: "tp_exposed". Of several
-/// at once the first in the table.
+/// A Category names what communication counts as while nothing computes: "tp_exposed". Where
+/// several communicate at once, the first in the table counts.
 struct Category {
   std::string name;
   std::string meaning;

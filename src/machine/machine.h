@@ -95,9 +95,10 @@ Machine beside_steps(Machine machine);
 /// unused outer dimensions go. Part of a ring is a line; part of a fully-connected dimension keeps
 /// only the links, and so the bandwidth, between its members; part of a switch keeps everything. A
 /// dimension with a granule gives the largest multiple of it that divides what is asked for (256
-/// devices on racks of 72 in trays of 4: 64 of each of four racks). Of parts the first so many
-/// devices; one part, or parts of equal devices, is none. Mistakes (field "devices"): more devices
-/// than there are; a number that does not fill whole inner dimensions (12 where nodes have 8).
+/// devices on racks of 72 in trays of 4: 64 of each of four racks). A machine of parts keeps the
+/// first so many devices; one part, or parts of equal devices, become none. Mistakes (field
+/// "devices"): more devices than there are; a number that does not fill whole inner dimensions (12
+/// where nodes have 8).
 Result<Machine> with_devices(Machine machine, std::int64_t devices);
 
 /// A torus of shape a x b becomes rings of a and b devices, a mesh becomes lines, named ici_0,

@@ -16,7 +16,7 @@ struct PairRun {
 };
 
 /// Runs every pair and prints a line of each. Returns false if a result differs from the reference
-/// executor's. All processes together.
+/// executor's. All processes call it together.
 bool run_pairs(const PairRun& sizes);
 
 }  // namespace orrery::mpi

@@ -97,7 +97,8 @@ struct RoundRun {
 /// line of each: loss, accuracy, delays, times of a round beside T_round of workload/plan/rounds.h
 /// from the measured step, outer step and sum, and hash_of the weights; of co2 the share of the sum
 /// that its round hides, beside min(1, tau t_step / T_sum), T_sum as local_sgd waits for it.
-/// Returns false if a sum is applied later or earlier than its update says. All processes together.
+/// Returns false if a sum is applied later or earlier than its update says. All processes call it
+/// together.
 bool run_rounds(const RoundRun& run);
 
 /// Returns a number of all bits of the weights (FNV-1a).

@@ -19,7 +19,7 @@ enum class Arithmetic : std::uint8_t {
   flow,      ///< norms, tanh and gelu pass their input on: synflow's network
 };
 
-/// Activations are what a forward pass leaves. By layer: [samples, size of its output], and what
+/// Activations are what a forward pass leaves: by layer, [samples, size of its output], and what
 /// backward needs.
 struct Activations {
   std::size_t samples = 0;

@@ -172,7 +172,7 @@ class Fields {
       });
     });
   }
-  /// Declares A list of numbers or texts that is left out where it is empty.
+  /// Declares a list of numbers or texts that is left out where it is empty.
   template <class T>
   void perhaps_values(std::string_view name,
                       std::pair<std::string_view, std::string_view> sentences,

@@ -32,7 +32,8 @@ class Inbox {
   virtual std::optional<Delivery> pop(Time now) = 0;
   /// Hears that a request is answered, or refused.
   virtual void ended(std::size_t request, Time at) = 0;
-  /// `tokens` of its answer in all are there at `at`. Of steps that are skipped nothing is said.
+  /// Hears that `tokens` of a request's answer in all are there at `at`. It hears nothing of steps
+  /// that are skipped.
   virtual void emitted(std::size_t /*request*/, Time /*at*/, std::int64_t /*tokens*/) {}
   /// Hears that blocks of a copy (`rank`: of all engines') can be found, or no longer. Of those
   /// that a request has stored, `request` is its number.

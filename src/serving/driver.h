@@ -67,8 +67,8 @@ class Driver {
   void only_prefill() { only_prefill_ = true; }
   void let_go(std::size_t served);
   /// Reserves blocks for a request whose prompt another engine computes (Scheduler::expect()).
-  /// `served` has what is known of it, its first token too. Its number, or nothing: there are none
-  /// now.
+  /// `served` has what is known of it, its first token too. Returns the request's number, or
+  /// nothing where there are no blocks now.
   std::optional<std::size_t> expect(std::size_t number, const requests::Request& request,
                                     const Served& served);
   /// Says that the keys and values of a request have come.

@@ -37,8 +37,8 @@ struct Placement {
 ///   n_d <  n_s   part r comes in equal shares from the parts [r, r + 1) n_s / n_d
 ///
 /// and so do parts of tokens and of layers: a rank gets a message from every rank that has some of
-/// its part of all three. A transfer ends with its last message. Pulled as a whole after the prompt
-/// (vLLM's NIXL connector); ignores the messages that start it.
+/// its part of all three. A transfer ends with its last message. Keys and values are pulled as a
+/// whole after the prompt (vLLM's NIXL connector). It ignores the messages that start it.
 class KvTransfers {
  public:
   KvTransfers(const machine::Machine& machine, std::optional<simulate::NetworkModel> network);

@@ -60,8 +60,8 @@ struct Metrics {
 };
 /// Returns the measures of a run. Energy: devices x (that of the steps, by the power of their
 /// kernels (compute/clock.h), and idle power between them); cost: devices x price over output
-/// tokens; of a fleet that scales, the devices held on the mean. Neither where the machine does not
-/// state them.
+/// tokens; of a fleet that scales, the devices held on the mean. Energy and cost are missing where
+/// the machine does not state them.
 Metrics metrics(const Run& run, const machine::Machine& machine,
                 const Objectives* objectives = nullptr);
 

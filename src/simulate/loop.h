@@ -28,8 +28,8 @@ struct LoopOptions {
   bool record_spans = false;
   /// Chains of nodes are one event (chain.h), and the steady state is jumped (steady.h).
   bool shortcuts = false;
-  /// Ranks and links change as it says, if there is one; it must outlive the run. Without
-  /// shortcuts.
+  /// Ranks and links change as it says, if there is one; it must outlive the run. It requires a run
+  /// without shortcuts.
   const faults::Schedule* faults = nullptr;
   std::int64_t warm_steps = 0;  ///< StepBook::warm
   Progress progress = {};

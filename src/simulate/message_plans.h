@@ -106,8 +106,8 @@ class MessagePlans {
   const std::vector<PhasePlan>& of(CommunicatorIndex communicator, int collective);
 
  private:
-  /// A Shape is what two phases with the same schedule and the same ways agree in. `communicator`
-  /// none: with the same schedule.
+  /// A Shape is what two phases with the same schedule and the same ways agree in. Without
+  /// `communicator` they agree in the schedule alone.
   struct Shape {
     CommunicatorIndex communicator = Wiring::kNone;
     graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;

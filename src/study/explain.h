@@ -28,7 +28,7 @@ struct Sensitivity {
   double change = 0;
   double elasticity = 0;
   /// Returns whether the step became slower although it got more: a scheduling anomaly (an earlier
-  /// message that shares a link, a collective that meets other kernels). Not hidden.
+  /// message that shares a link, a collective that meets other kernels). Reports show it.
   bool anomaly() const { return change > 0; }
 };
 

@@ -129,7 +129,7 @@ double greatest_load(std::int64_t tokens, std::int64_t experts, std::int64_t ep)
 /// nvfp4.
 ///
 /// Attention: 2 products forward and 5 backward per head and pair of query and key (Dao et al.
-/// 2023); of causal queries half of the pairs among themselves. Forward reads queries, keys and
+/// 2023); causal queries have half of the pairs among themselves. Forward reads queries, keys and
 /// values and writes the output and an fp32 sum per row; backward reads all of them and the
 /// output's gradient and writes three gradients. With a cache, as inference engines run it, a
 /// kernel before it reads and writes the keys and values of the queries' positions; training has

@@ -13,8 +13,9 @@
 ///   rest       what differs between rows that have all of these and the machine in common
 ///
 /// interval80 = predicted x exp([low, high]), which 80 % of such rows lie in: of a combination that
-/// has rows its tenth and ninetieth percentile, drawn towards -+1.2816 sigma where it has few;
-/// else -+1.2816 sigma. Of times at least 2 % either way: identical settings differ by that much.
+/// has rows its tenth and ninetieth percentile, drawn towards -+1.2816 sigma where it has few; else
+/// -+1.2816 sigma. For times it reaches at least 2 % either way: identical settings differ by that
+/// much.
 ///
 /// Two predictions: what they have in common cancels in their ratio. joint_sigma^2 = both rests,
 /// and of both what differs: kind, framework, and (unless it is the same machine) origin.

@@ -30,9 +30,10 @@ struct PlannedRun {
 std::string nearest_extra(const std::vector<PlannedRun>& runs);
 
 /// Returns {"histograms": [{name, from, width, counts}]}: times to the first token, per further
-/// token and to the last of all requests in 30 parts of equal width (seconds). Of no requests none.
-/// With points also {"curve": [{rate, ttft_p50, ttft_p99, e2e_p50, e2e_p99}]}, seconds. With the
-/// figures of published runs also {"nearest"} (study/served/nearest.h).
+/// token and to the last of all requests in 30 parts of equal width (seconds). Without requests
+/// there are none. With points it also has {"curve": [{rate, ttft_p50, ttft_p99, e2e_p50,
+/// e2e_p99}]}, in seconds. With the figures of published runs it also has {"nearest"}
+/// (study/served/nearest.h).
 std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points,
                           const std::vector<study::NearestRow>& nearest = {});
 

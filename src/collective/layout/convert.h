@@ -31,10 +31,11 @@ Cost byte_cost(const Mesh& mesh);
 /// Requires as many devices as ranks.
 Cost machine_cost(const Mesh& mesh, const machine::Machine& machine);
 
-/// The sequence of least cost, of equal ones that of fewest steps that move something. Searched
-/// (Dijkstra) over all layouts of the mesh before and after the work: copies, slices of every
-/// dimension, partial sums where there are some already, coordinates. Nothing: there is none
-/// (copies that would have to become partial sums, work that needs what no layout gives).
+/// Returns the sequence of least cost, of equal ones that of fewest steps that move something. It
+/// searches (Dijkstra) over all layouts of the mesh before and after the work: copies, slices of
+/// every dimension, partial sums where there are some already, coordinates. It returns nothing
+/// where there is none (copies that would have to become partial sums, work that needs what no
+/// layout gives).
 std::optional<std::vector<Step>> cheapest(const Problem& problem, const Cost& cost);
 
 double total_cost(const Problem& problem, const std::vector<Step>& steps, const Cost& cost);

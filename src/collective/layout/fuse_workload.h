@@ -14,7 +14,8 @@
 /// else reads; (2) what arrives makes up what the receiver had; (3) the sum is added once, before
 /// that work; (4) the group has as many ranks wherever the messages arrive. All messages of a
 /// channel are fused or none, for receivers cannot tell. The work between becomes that of a shard.
-/// With a machine, only where it is faster: prices of lone collectives and messages.
+/// With a machine they are fused only where that is faster, by prices of lone collectives and
+/// messages.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,8 @@ std::vector<Part> scattered(const Shape& shape, const Mesh& mesh, const Layout& 
 using Compute = std::function<double(const std::array<std::int64_t, Shape::kMost>& at,
                                      std::span<const double> line)>;
 
-/// The work on one rank, which makes the elements of `box`. Of two dimensions, the second whole.
+/// Does the work on one rank, which makes the elements of `box`. Of two dimensions the second is
+/// whole.
 Part worked_on(const Part& input, const Box& box, const Compute& compute);
 
 /// Moves `ranks` through the steps, message by message. A mistake: a sender does not hold what it

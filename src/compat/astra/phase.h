@@ -117,7 +117,7 @@ struct Phase {
   bool holds_senders = false;
 
   /// Places for messages that come before their receive is posted: a counter (chain) or a bit per
-  /// message. With rendezvous as many again for ready messages.
+  /// message. With rendezvous there are as many again for ready messages.
   std::uint32_t first_word = 0;
   std::uint32_t words = 1;
 

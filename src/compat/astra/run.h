@@ -95,7 +95,7 @@ struct RunResult {
 
 /// Mistakes: an implementation that does not do the group (halving-doubling of 6 NPUs), a node
 /// without what its kind needs (num_ops under roofline), a deadlock (names the waiting nodes), a
-/// time beyond the range of Time. Never a result in which ranks did not finish.
+/// time beyond the range of Time. It returns no result in which ranks did not finish.
 Result<RunResult> run(const RunInput& input, const RunOptions& options);
 
 }  // namespace orrery::astra

@@ -92,7 +92,7 @@ class Blocks {
   std::map<std::size_t, std::vector<std::uint32_t>> unused_;  ///< by count
 };
 
-/// Streams of one rank that wait for, or run in, one dimension. Waiting ones in descending
+/// Streams of one rank that wait for, or run in, one dimension. Those that wait stand in descending
 /// priority.
 struct StreamQueue {
   std::uint32_t head = kNone;

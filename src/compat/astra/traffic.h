@@ -11,9 +11,9 @@
 
 namespace orrery::astra {
 
-/// Bytes that each simulated NPU sends into each dimension of the network, ready messages too. A
-/// message counts in every dimension that it pays for (Wires::between), not where it is passed on.
-/// Not for ranks folded by colour.
+/// Counts the bytes that each simulated NPU sends into each dimension of the network, ready
+/// messages too. A message counts in every dimension that it pays for (Wires::between), not where
+/// it is passed on. It does not serve ranks folded by colour.
 class Traffic {
  public:
   Traffic(const Wires& wires, std::size_t ranks)

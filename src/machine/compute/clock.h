@@ -53,8 +53,8 @@ struct Load {
   static Load idle(Time time) { return {.seconds = to_seconds(time)}; }
 };
 
-/// Returns the load of one kernel alone on the device at the tables' rate. Of a device without a
-/// power model its time alone.
+/// Returns the load of one kernel alone on the device at the tables' rate. For a device without a
+/// power model it has the time alone.
 Load load_of(const graph::Operator& op, const Device& device);
 
 /// Says how a device runs a load.

@@ -293,10 +293,11 @@ struct Device {
   double overlap_send_units = 0;
   std::optional<Tracker> tracker{};
   /// These bytes of the first memory tier are not for tensors: what driver, runtime and libraries
-  /// of one process take, and what each communicator of several ranks buffers. Not: fragmentation.
+  /// of one process take, and what each communicator of several ranks buffers. Fragmentation is not
+  /// counted.
   Bytes framework_memory{0};
   Bytes communicator_memory{0};
-  /// Further, of a communicator that exchanges all to all, for each other rank of the node.
+  /// The bytes that a communicator that exchanges all to all, for each other rank of the node.
   Bytes exchange_memory{0};
 
   /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8. Sums that

@@ -169,8 +169,8 @@ struct GraphFigures {
   std::int32_t diameter = 0;  ///< links on the longest of the shortest routes between hosts
   double mean_distance = 0;   ///< over ordered pairs of hosts that reach each other
   Time farthest{0};           ///< latency of the slowest of the shortest (in links) routes
-  /// Least cut (maximal flow) between the halves of the hosts, of the halvings tried: first against
-  /// second half, and of grids every dimension's. One direction.
+  /// The least cut (maximal flow) between the halves of the hosts, of the halvings tried: first
+  /// against second half, and of grids every dimension's. It counts one direction.
   Bandwidth bisection{0};
   Bandwidth injection{0};  ///< what half of the hosts can send: a full bisection equals it
   bool connected = true;   ///< every host reaches every other

@@ -29,7 +29,8 @@ Result<void> check_routing(const LinkGraph& graph, Routing routing);
 /// been a target. `graph` must outlive it. Requires what check_routing says.
 class Router {
  public:
-  /// `lost`: links that no route takes, by link; empty: none. Then only shortest, ecmp and spray.
+  /// `lost`: links that no route takes, by link; empty: none. With lost links only shortest, ecmp
+  /// and spray are possible.
   Router(const LinkGraph& graph, Routing routing, std::uint64_t seed = 0,
          const std::vector<bool>& lost = {});
 

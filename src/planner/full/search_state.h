@@ -139,7 +139,7 @@ void merge(Answer& all, Answer one, const Options& options);
 void put_simple_first(Answer& answer, const Options& options);
 
 /// Returns the field of `only` each of whose values is a space of its own, framework or
-/// data_parallel_update; "": none. The search of each (search_rounds.cc).
+/// data_parallel_update; "": none. search_each() searches each of them (search_rounds.cc).
 std::string searched_apart(const Task& task);
 Result<Answer> search_each(const Task& task, const std::string& field, const Options& options,
                            Knowledge& known);
@@ -170,8 +170,9 @@ void local_search(SearchState& search);
 /// with fewer, and simulates the simplest of all that may be within the options' share of it.
 void simplify(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
-/// (estimate/estimate.h), then the simulation, until no bound leaves a plan faster by more than
-/// the margin. As many bounds as the options allow estimates, and the simulations that are left.
+/// (estimate/estimate.h), then the simulation, until no bound leaves a plan faster by more than the
+/// margin. It takes as many bounds as the options allow estimates, and the simulations that are
+/// left.
 void raise_bounds(SearchState& search);
 
 /// Returns the memory of the plan when it fits; of plans that recompute an open number of layers,

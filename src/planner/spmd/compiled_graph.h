@@ -90,7 +90,7 @@ struct Repeats {
 };
 
 /// Returns the period over which most nodes, by number, repeat, not counting the first two times:
-/// those that can be left out. The shortest of equals.
+/// those that can be left out. Of equals it takes the shortest.
 Repeats repeats_of(const std::vector<int>& nodes);
 
 struct CompiledGraph {

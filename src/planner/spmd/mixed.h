@@ -37,8 +37,8 @@ struct MixedDevices {
   Time collective_latency = 100_us;
 };
 
-/// Returns the shares of every device, in the order of the rates; they add up to 1. Slower ones in
-/// proportion to their rates, all from `cap` up alike.
+/// Returns the shares of every device, in the order of the rates; they add up to 1. Slower devices
+/// have shares in proportion to their rates, and all from `cap` up have equal ones.
 std::vector<double> capped_shares(const std::vector<FlopRate>& rates, FlopRate cap);
 
 class MixedPrices : public Prices {

@@ -84,8 +84,8 @@ struct OperatorGraph {
 
 /// Checks that the tables agree: tensors are made before they are used and by the node that says
 /// so, inputs, parameters and buffers have one output and no inputs, every node has a signature,
-/// and every signature names forms for its inputs and outputs, of dimensions that they have. Every
-/// mistake, naming the node.
+/// and every signature names forms for its inputs and outputs, of dimensions that they have.
+/// Mistakes: each of these, naming the node.
 Result<void> verify(const OperatorGraph& graph);
 
 /// Reads "annotated-graph/1": an object of `tensors` ({id, producer, shape, bytes}) and `nodes`

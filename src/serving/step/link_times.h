@@ -22,8 +22,8 @@ struct RankGroup {
   std::vector<collective::Extent> extents{};  ///< where they lie
 };
 
-/// Collectives as a model of the network simulates them: of all groups of the engine at once and
-/// with nothing else on the links. Every kind, size and group once.
+/// Times collectives as a model of the network simulates them: those of all groups of the engine at
+/// once, with nothing else on the links. Every kind, size and group is simulated once.
 class LinkTimes {
  public:
   /// Requires as many devices as the engine has; with wires, device d is host d.

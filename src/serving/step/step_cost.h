@@ -39,11 +39,12 @@
 /// over the adapted tokens, batched by adapter.
 ///
 /// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
-/// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
+/// send shards, where that is faster (residual_stream.h). It does not apply to more than one
+/// residual stream.
 ///
 /// `overlap_tensor`: a sum that directly follows its product is a ring whose tiles move while the
 /// product runs, and an all-gather after it, in steps where that takes less (tile_ring.h): those of
-/// prompts. With `tracked` and `tracked_mca` on hypothetical hardware.
+/// prompts. `tracked` and `tracked_mca` need hypothetical hardware.
 ///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
@@ -68,7 +69,7 @@
 ///
 /// With `network`, and on a machine with a topology, collectives are simulated on its links, those
 /// of all groups of the engine at once (link_times.h), the engine on the first of the devices. What
-/// other engines send at that time is not seen. Not those of `gateway`.
+/// other engines send at that time is not seen. Collectives of `gateway` are not simulated.
 ///
 /// The sum of the kernels' times is that at the rate of the kernel tables; the power of all kernels
 /// of the step against the device's cap says which clock is left and how much longer they take

@@ -49,8 +49,8 @@ struct StreamedTokens {
   Time next{0};   ///< mean of the others; that of the first if there are none
   Time stall{0};  ///< of all tokens: computing that waited for a load
 };
-/// Requires layers, blocks, tokens >= 1; times not negative. Of several devices: at least one; the
-/// all-reduce is the first one's, stalls are what all of them wait.
+/// Requires layers, blocks, tokens >= 1; times not negative. It takes one device or more: the
+/// all-reduce is the first one's, and stalls are what all of them wait.
 StreamedTokens stream_tokens(const WeightWindow& window, const BlockTimes& times,
                              std::int64_t tokens);
 StreamedTokens stream_tokens(const WeightWindow& window, std::span<const BlockTimes> devices,

@@ -41,10 +41,10 @@ struct Space {
 ///                                  repetition, each name on its own
 ///   list: [{NAME: VALUE, ...}, ...]  points as they stand; with `vary` each of them with all of it
 ///
-/// VALUES is a list, one value, or a range of numbers with or without a unit:
-/// {from, to, step} or {from, to, factor}, both ends included where they are met; with `random`
-/// also {from, to} (log: true for equal chances of equal ratios), of whole numbers whole ones.
-/// Without any of them one point. Mistakes: values that are no scalars, empty lists, ranges that do
+/// VALUES is a list, one value, or a range of numbers with or without a unit: {from, to, step} or
+/// {from, to, factor}, both ends included where they are met; with `random` also {from, to} (log:
+/// true for equal chances of equal ratios), where whole numbers give whole ones. Without any of
+/// them the study is one point. Mistakes: values that are no scalars, empty lists, ranges that do
 /// not end or mix units, more than kMostPoints.
 Space read_space(Reader& study);
 

@@ -43,7 +43,8 @@ struct Footprint {
   std::vector<std::uint32_t> at_peak;     ///< tensors that live then, ascending
 };
 
-/// Returns the position of the node that uses a tensor. A mistake: the program does not have it.
+/// Returns the position of the node that uses a tensor. Mistakes: a node that the program does not
+/// have.
 Result<std::size_t> position_of(const Program& program, const TensorUses& tensors,
                                 const TensorUses::Use& use);
 

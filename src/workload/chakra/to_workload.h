@@ -50,12 +50,12 @@ struct ToWorkloadOptions {
 ///
 /// One role per distinct program (two where a program's slots mean communicators of different
 /// families), which issues one instance of one template. Communicators are families by digits of
-/// the rank number where they are regular, so that ranks fold. Phase "compute"; a category of
-/// exposed time per family, then messages, memory and cpu.
+/// the rank number where they are regular, so that ranks fold. The one phase is "compute"; a
+/// category of exposed time per family comes first, then messages, memory and cpu.
 ///
 /// Tensors are allocations of the one row "tensors" of Workload::memory, with the lifetimes of
-/// template_tensors.h; Role::state is what of them is there at the begin. No row where no trace
-/// has a tensor.
+/// template_tensors.h; Role::state is what of them is there at the begin. There is no row where no
+/// trace has a tensor.
 ///
 /// Ignores: priorities, times of communication nodes, the order of ranks within a group.
 /// Requires: traces as load() gives them.

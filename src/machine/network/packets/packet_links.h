@@ -38,7 +38,8 @@ struct Course;
 /// On a network of links a message takes one way, that of its routing; where that is spray, and of
 /// protocols that trim where it is ecmp, `paths` routes by hash (packet.h).
 ///
-/// Ignores what packet.h does; steady phases are not skipped. Interface as AnalyticalNetwork.
+/// Carries messages as packets, with the interface of AnalyticalNetwork. It ignores what packet.h
+/// ignores; steady phases are not skipped.
 class PacketLinks {
  public:
   static constexpr network::LinksTraits kTraits{

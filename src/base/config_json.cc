@@ -55,7 +55,7 @@ class CountingIterator {
 constexpr auto kNotFinite = std::to_array<std::string_view>({"Infinity", "-Infinity", "NaN"});
 constexpr char kBare = '\x01';  // begins a string that stands for one of them
 
-/// The text with these words, outside strings, as strings that begin with kBare.
+/// Returns the text with these words, outside strings, as strings that begin with kBare.
 std::string with_quoted_words(std::string_view text) {
   std::string quoted;
   quoted.reserve(text.size());
@@ -189,7 +189,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  /// The rest of the line, shortened.
+  /// Returns the rest of the line, shortened.
   std::string found_at(std::size_t at) const {
     constexpr std::size_t kShown = 24;
     if (at >= text_.size()) {

@@ -100,7 +100,7 @@ std::string to_string(Money money) {
 
 namespace {
 
-/// The shortest of the candidates that reads back as `value`; the last one must.
+/// Returns the shortest of the candidates that reads back as `value`; the last one must.
 template <class T>
 std::string shortest(T value, const std::vector<std::string>& candidates) {
   std::string best = candidates.back();

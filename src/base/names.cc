@@ -29,7 +29,8 @@ constexpr std::size_t kLongestName = 64;  // longer words are no misspelt names
 constexpr std::size_t kEnumerated = 12;   // names that a message lists
 constexpr std::size_t kShortestPart = 3;  // shorter words are a part of anything
 
-/// The shortest candidate that has `part` in it, or nullptr; ties go to the earlier candidate.
+/// Returns the shortest candidate that has `part` in it, or nullptr; ties go to the earlier
+/// candidate.
 const std::string* shortest_with(std::string_view part,
                                  const std::vector<std::string>& candidates) {
   const std::string* best = nullptr;

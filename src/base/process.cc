@@ -50,7 +50,8 @@ class Pipe {
   bool open_ = false;
 };
 
-/// The number of the session of a process, from /proc/PID/stat: the fourth word behind the name.
+/// Returns the number of the session of a process, from /proc/PID/stat: the fourth word behind the
+/// name.
 long session_of(const std::filesystem::path& process) {
   std::ifstream file(process / "stat");
   std::string text;

@@ -47,7 +47,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// One point per kind, group and half octave: at the median size and its median time.
+/// Returns one point per kind, group and half octave: at the median size and its median time.
 std::vector<Point> thinned(const std::vector<CollectiveMeasurement>& measurements,
                            const machine::Machine& machine) {
   using Key = std::tuple<graph::CollectiveKind, std::int64_t, std::int64_t, int>;

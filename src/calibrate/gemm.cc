@@ -86,7 +86,7 @@ std::vector<Sample> samples_of(const std::string& format,
   return all;
 }
 
-/// The device with one set of coefficients for everything.
+/// Returns the device with one set of coefficients for everything.
 compute::Device with_kernels(compute::Device device, const compute::KernelCoefficients& kernels) {
   device.kernels = kernels;
   device.format_kernels.clear();

@@ -190,8 +190,8 @@ std::string instead_of_word(const CLI::App& app, const std::string& word) {
              : "; see orrery " + app.get_name() + " --help";
 }
 
-/// A mistake for every argument that no option took. A word right after an unknown flag is taken
-/// for its value.
+/// Returns a mistake for every argument that no option took. A word right after an unknown flag is
+/// taken for its value.
 Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
   const std::vector<std::string> known = option_names(app, aliases);
   Error mistakes;
@@ -345,7 +345,7 @@ class CommandLine {
   }
 
  private:
-  /// The command that the first word names, or the number of commands.
+  /// Returns the command that the first word names, or the number of commands.
   static std::size_t command_of(const std::vector<std::string>& arguments) {
     const std::string_view name = arguments.empty() ? "" : std::string_view(arguments.front());
     const auto* const entry = std::ranges::find(kCommands, name, &CommandEntry::name);

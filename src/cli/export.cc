@@ -123,7 +123,7 @@ class Export : public Command {
   int status() const override { return is_whole_ ? 0 : 1; }
 
  private:
-  /// A launch line; what it does not state stands above it, as a comment.
+  /// Returns a launch line; what it does not state stands above it, as a comment.
   Result<std::string> run_engine(Error mistakes) {
     refuse_given({{"--machine", machine_},
                   {"--devices", devices_},

@@ -20,7 +20,7 @@
 namespace orrery::cli {
 namespace {
 
-/// The machine fitted to the plan's devices; every mistake of plan, model and machine.
+/// Returns the machine fitted to the plan's devices; every mistake of plan, model and machine.
 Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
   Error mistakes;
   std::optional<machine::Machine> machine = what.machine;

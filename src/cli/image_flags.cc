@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostImages = 1024;  // of a prompt
 constexpr double kMostSide = 65'536;
 
-/// The numbers of a text, whatever stands between them.
+/// Returns the numbers of a text, whatever stands between them.
 std::vector<double> numbers_of(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789.";
   std::vector<double> numbers;
@@ -29,7 +29,7 @@ std::vector<double> numbers_of(std::string_view text) {
   return numbers;
 }
 
-/// A side in pixels; 0: no whole number from 1 to kMostSide.
+/// Returns a side in pixels; 0: no whole number from 1 to kMostSide.
 std::int64_t side_of(double number) {
   const bool is_side = number >= 1 && number <= kMostSide && number == std::floor(number);
   return is_side ? static_cast<std::int64_t>(number) : 0;
@@ -49,7 +49,7 @@ std::optional<SizeShare> parse_size(std::string_view text) {
   return SizeShare{{side_of(numbers[0]), side_of(numbers[1])}, shared ? numbers[2] : 1};
 }
 
-/// The sizes of vLLM's dictionary; nothing: it has a video, or is none.
+/// Returns the sizes of vLLM's dictionary; nothing: it has a video, or is none.
 std::optional<std::vector<SizeShare>> parse_buckets(std::string_view text) {
   const std::vector<double> numbers = numbers_of(text);
   constexpr std::size_t kOfBucket = 4;  // height, width, frames, share

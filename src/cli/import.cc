@@ -192,7 +192,7 @@ class Import : public Command {
   }
 
  private:
-  /// The flags, and what their framework has.
+  /// Returns the flags, and what their framework has.
   plan::Plan rest(Error& mistakes) const {
     plan::PlacedPlan rest = plan_.placed_plan(mistakes);
     plan::apply_framework(rest);

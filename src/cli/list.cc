@@ -29,7 +29,7 @@ struct Row {
 };
 using Rows = std::vector<Row>;
 
-/// One row per shipped configuration of `kind`, described from what its file holds.
+/// Returns one row per shipped configuration of `kind`, described from what its file holds.
 template <class Describe>
 Result<Rows> shipped(const std::string& kind, Describe describe) {
   Rows rows;
@@ -40,7 +40,8 @@ Result<Rows> shipped(const std::string& kind, Describe describe) {
   return or_mistakes(std::move(rows), std::move(mistakes));
 }
 
-/// The sentence that begins a machine's file; the rest, a hundred times as long, is not read.
+/// Returns the sentence that begins a machine's file; the rest, a hundred times as long, is not
+/// read.
 Result<std::string> machine_description(const std::string& name) {
   return find_config("machines", name).and_then([](const std::string& path) {
     return read_file(path)

@@ -155,7 +155,8 @@ class Mpi : public Command {
     return report::records_json(records);
   }
 
-  /// The calls of `orrery export mpi`'s listing of the plan, where the code is that listing's.
+  /// Returns the calls of `orrery export mpi`'s listing of the plan, where the code is that
+  /// listing's.
   Result<std::string> complete_by_plan(Records records, Error mistakes) {
     refuse_given({{"--command", command_}}, "contradicts --plan", mistakes);
     MpiExport what;

@@ -12,7 +12,7 @@
 namespace orrery::cli {
 namespace {
 
-/// The files of fields, whose names compat/astra does not keep.
+/// Returns the files of fields, whose names compat/astra does not keep.
 Error in_files(Error error, const astra::Files& files) {
   for (Mistake& mistake : error.mistakes) {
     mistake.where = mistake.field == astra::kMemoryType ? files.memory : files.system;

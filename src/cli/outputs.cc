@@ -13,7 +13,8 @@
 namespace orrery::cli {
 namespace {
 
-/// The file that a path means, through links; empty for what is no regular file, such as a device.
+/// Returns the file that a path means, through links; empty for what is no regular file, such as a
+/// device.
 std::filesystem::path meant_file(const std::string& path) {
   std::error_code problem;
   const auto status = std::filesystem::status(path, problem);

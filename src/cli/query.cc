@@ -58,7 +58,7 @@ class Query : public Command {
   }
 
  private:
-  /// The rows, of a store whose checksums are right.
+  /// Returns the rows, of a store whose checksums are right.
   Result<sweep::Rows> read(sweep::Database& store) const {
     if (const auto has = sweep::has_checksums(store); has && *has) {
       if (auto ok = sweep::verify_store(store); !ok) {

@@ -211,7 +211,7 @@ class Show : public Command {
     return name_.empty() ? with_rules(placed) : plan::to_yaml(placed.plan);
   }
 
-  /// The plan's file, which still leaves open what is left open.
+  /// Returns the plan's file, which still leaves open what is left open.
   static std::string with_rules(const plan::PlacedPlan& placed) {
     std::string text;
     std::istringstream lines(plan::to_yaml(placed.plan));

@@ -131,7 +131,7 @@ class Validate : public Command {
     CsvTable rows;
   };
 
-  /// The table that is asked for, or all that do not take long.
+  /// Returns the table that is asked for, or all that do not take long.
   std::vector<Table> read_tables(Error& mistakes) const {
     std::vector<Table> tables;
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {

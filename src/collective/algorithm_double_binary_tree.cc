@@ -69,8 +69,8 @@ double tree_port_load(std::int64_t members) {
   return members == 2 ? 1 : members == 3 ? 1.5 : 2;
 }
 
-/// The busiest link of a line or ring. Over several axes: a level's edges do not overlap, two trees
-/// send S/2 on each.
+/// Returns the load of the busiest link of a line or ring. Over several axes: a level's edges do
+/// not overlap, two trees send S/2 on each.
 double tree_line_load(graph::CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
   if (fabric.longest != members) {
     return ceil_log2(members) + 0.5;

@@ -74,7 +74,7 @@ class HalvingDoubling {
   }
 
  private:
-  /// The rank that plays core rank c: the even one of a pair, or a rank after the pairs.
+  /// Returns the rank that plays core rank c: the even one of a pair, or a rank after the pairs.
   int rank_of(int c) const { return c < folded_ ? 2 * c : c + folded_; }
 
   void fold(bool before) {

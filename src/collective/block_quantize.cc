@@ -11,7 +11,7 @@ namespace {
 constexpr int kScaleBits = 16;
 constexpr std::int64_t kScaleBytes = 4;
 
-/// The least float of 16 significant bits that is not below `value`.
+/// Returns the least float of 16 significant bits that is not below `value`.
 float rounded_up(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);  // [1/2, 1)
@@ -51,7 +51,7 @@ void add(std::vector<float>& sum, std::span<const float> more) {
   }
 }
 
-/// The shards of the ranks with that place in each node, one after the other.
+/// Returns the shards of the ranks with that place in each node, one after the other.
 std::vector<float> of_place(const std::vector<float>& values, std::size_t place, std::size_t near,
                             std::size_t shard) {
   std::vector<float> own;

@@ -13,7 +13,7 @@ std::int64_t size_of(const topology::NetworkDimension& dimension, std::int64_t n
   return dimension.size > 0 ? dimension.size : needed;
 }
 
-/// The group as a product of extents, or nothing when some member leaves the grid.
+/// Returns the group as a product of extents, or nothing when some member leaves the grid.
 std::optional<std::vector<Extent>> product_of(std::int64_t stride, std::int64_t count,
                                               const machine::Machine& machine) {
   std::vector<Extent> extents;
@@ -44,8 +44,8 @@ std::optional<std::vector<Extent>> product_of(std::int64_t stride, std::int64_t 
   return fits ? std::optional(extents) : std::nullopt;
 }
 
-/// The outermost dimension in which two members of some group differ: blocks of stride * count
-/// ranks cross the boundaries of everything inside it.
+/// Returns the outermost dimension in which two members of some group differ: blocks of stride *
+/// count ranks cross the boundaries of everything inside it.
 int outermost_touched(std::int64_t stride, std::int64_t count, const machine::Machine& machine) {
   int touched = 0;
   std::int64_t inside = 1;

@@ -13,7 +13,7 @@ class PairNumbers {
  public:
   explicit PairNumbers(std::size_t ranks) : last_(ranks) {}
 
-  /// The pair's number, and whether it is new.
+  /// Returns the pair's number, and whether it is new.
   std::pair<std::uint32_t, bool> of(int sender, int receiver) {
     Last& last = last_[static_cast<std::size_t>(sender)];
     if (last.receiver == receiver) {

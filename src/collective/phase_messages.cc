@@ -30,7 +30,7 @@ bool by_rings(const CollectivePhase& phase) {
           phase.kind == Kind::all_gather);
 }
 
-/// An upper bound on the messages of any algorithm of schedule.h.
+/// Returns an upper bound on the messages of any algorithm of schedule.h.
 std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings, double sent) {
   const auto pairs = static_cast<double>(ranks) * static_cast<double>(ranks) * sent;
   const auto all = static_cast<std::int64_t>(2 * pairs) * rings;
@@ -72,7 +72,7 @@ Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& m
   return {};
 }
 
-/// The protocol of a port, as cost.cc takes it.
+/// Returns the protocol of a port, as cost.cc takes it.
 topology::Protocol protocol_of(const CollectivePhase& phase, const PortUse& port,
                                const machine::Machine& machine) {
   const topology::NetworkDimension& dimension =

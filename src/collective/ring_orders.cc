@@ -50,8 +50,8 @@ std::vector<int> there_and_back(const std::vector<int>& inside, const std::vecto
   return order;
 }
 
-/// The outermost orders, and where their closing edge crosses the dimensions inside (flat.h), in
-/// every block once.
+/// Returns the outermost orders, and where their closing edge crosses the dimensions inside
+/// (flat.h), in every block once.
 Orders outer_orders(const Extent& extent, const machine::Machine& machine, bool closes) {
   Orders orders;
   for (std::vector<int> order : cycles_of(extent, machine)) {

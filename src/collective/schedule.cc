@@ -9,8 +9,8 @@
 namespace orrery::collective {
 namespace {
 
-/// The rank i further on in every dimension, with i as coordinates: all ranks then use the same
-/// dimensions at one time, and no receiver is a target of two senders.
+/// Returns the rank i further on in every dimension, with i as coordinates: all ranks then use the
+/// same dimensions at one time, and no receiver is a target of two senders.
 int shifted(int rank, int i, std::span<const int> counts) {
   int to = 0;
   int inside = 1;

@@ -76,7 +76,8 @@ std::vector<Extent> check_group(const machine::Machine& machine, const SweepOpti
   return extents_of(options.stride, options.devices, machine);
 }
 
-/// The devices asked for, as a simulation has them: 16 of a rack of 72 do not cross its border.
+/// Returns the devices asked for, as a simulation has them: 16 of a rack of 72 do not cross its
+/// border.
 machine::Machine machine_of(const machine::Machine& machine, const SweepOptions& options) {
   const bool in_range = options.devices >= 1 && options.devices <= machine::kMostDevices &&
                         options.stride >= 1 &&

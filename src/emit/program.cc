@@ -162,7 +162,7 @@ class RankBuilder {
   std::vector<Call> calls_;
 };
 
-/// The family of communicators, of all ranks.
+/// Returns the family of communicators, of all ranks.
 Family family_of(const graph::Group& group, std::int64_t ranks) {
   Family family{group.name, {}, {}};
   for (std::int64_t rank = 0; rank < ranks; ++rank) {

@@ -89,7 +89,7 @@ class Composition {
     return std::max<std::int64_t>(1, part.layers + (part.embedding ? 1 : 0) + (part.head ? 1 : 0));
   }
 
-  /// The time of a pass that gathers parameters for so long and reduces gradients.
+  /// Returns the time of a pass that gathers parameters for so long and reduces gradients.
   Time pass_time(const PassTimes& pass, Time gathers, Time reductions,
                  const StagePasses& load) const {
     const double slowdown = load.slowdown();
@@ -133,8 +133,8 @@ class Composition {
     return pieces;
   }
 
-  /// The weight gradients of schedules that split the backward. Of dualpipe, whose blocks are
-  /// whole, about the forward's kernels.
+  /// Returns the time of the weight gradients of schedules that split the backward. Of dualpipe,
+  /// whose blocks are whole, about the forward's kernels.
   Time weight_time(const ChunkPasses& chunk) const {
     const plan::ScheduleRow& row = row_of(shape_.schedule);
     return !row.split_backwards  ? Time(0)
@@ -240,7 +240,7 @@ class Composition {
   plan::PipelineShape shape_;
 };
 
-/// The least times of a stage's pieces.
+/// Returns the least times of a stage's pieces.
 std::vector<PieceTimes> least_pieces(const plan::Plan& plan, const PlanCosts& costs,
                                      std::size_t stage) {
   const bool hides = hides_exchanges(plan);

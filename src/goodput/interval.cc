@@ -7,7 +7,8 @@
 namespace orrery::goodput {
 namespace {
 
-/// The root of a function that falls from above 0 at `low` to below 0 at `high`, to the last bit.
+/// Returns the root of a function that falls from above 0 at `low` to below 0 at `high`, to the
+/// last bit.
 template <class Falling>
 double root_between(double low, double high, Falling value) {
   for (int step = 0; step < 200; ++step) {

@@ -37,7 +37,7 @@ Component read_component(const ConfigNode& node, const Component& otherwise, Err
   return std::move(*result);
 }
 
-/// The chi-square quantile of standard normal quantile z over 2, by Wilson and Hilferty.
+/// Returns the chi-square quantile of standard normal quantile z over 2, by Wilson and Hilferty.
 double half_chi_square(double degrees, double z) {
   const double spread = 2 / (9 * degrees);
   return degrees / 2 * std::pow(std::max(0.0, 1 - spread + z * std::sqrt(spread)), 3);

@@ -56,7 +56,8 @@ std::int64_t shortest_telling(std::int64_t stride, const std::vector<std::int32_
   return rest;
 }
 
-/// The digits in which the ranks of an ascending list differ, if it is all numbers that they make.
+/// Returns the digits in which the ranks of an ascending list differ, if it is all numbers that
+/// they make.
 std::optional<std::vector<Digit>> digits_of_list(const std::vector<std::int64_t>& list,
                                                  std::int64_t ranks) {
   std::vector<Digit> digits;

@@ -113,7 +113,7 @@ void check_node(const Place& place, Mistakes& mistakes) {
 
 // ---- Across roles.
 
-/// A rank of each role; of listed roles every rank, since their neighbours may differ.
+/// Returns a rank of each role; of listed roles every rank, since their neighbours may differ.
 std::vector<std::int64_t> telling_ranks(const Workload& workload) {
   std::vector<std::int64_t> ranks;
   if (!workload.role_map.list.empty()) {

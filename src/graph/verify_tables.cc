@@ -71,8 +71,8 @@ class TableCheck {
     }
   }
 
-  /// The numbers that the digits make, if they are digits of rank numbers: innermost first, apart
-  /// from one another, and such that every rank has as many others that differ in them alone.
+  /// Returns the numbers that the digits make, if they are digits of rank numbers: innermost first,
+  /// apart from one another, and such that every rank has as many others that differ in them alone.
   std::optional<std::int64_t> digits(std::string_view whose, const std::vector<Digit>& digits) {
     std::int64_t below = 1;  // what the digits before this one distinguish
     std::int64_t product = 1;

@@ -38,7 +38,7 @@ std::optional<std::string_view> after(std::string_view line, std::string_view ke
 constexpr double kMostMebibytes = 1e9;
 constexpr double kMostWatts = 1e6;
 
-/// A figure of a tool within (0, most]; a mistake else.
+/// Returns a figure of a tool within (0, most]; a mistake else.
 double figure(std::string_view text, double most, const Mistake& wrong, Error& mistakes) {
   const auto number = parse_number(text);
   if (number && *number > 0 && *number <= most) {

@@ -175,7 +175,7 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
 
 namespace {
 
-/// A device as a map, or of a machine by its name.
+/// Returns a device as a map, or of a machine by its name.
 compute::Device read_part_device(Reader& part, const ConfigNode& node) {
   if (node.kind == ConfigNode::Kind::map) {
     return read_device(part, node);

@@ -109,8 +109,8 @@ void close_ports(Machine& machine, compute::Device& device) {
   }
 }
 
-/// The mistake of devices that do not fill whole blocks of `block`, with the nearest numbers that
-/// do.
+/// Returns the mistake of devices that do not fill whole blocks of `block`, with the nearest
+/// numbers that do.
 Error no_whole_number(const Machine& machine, std::int64_t devices, std::int64_t block) {
   Bytes most(1);  // saturates
   for (const topology::NetworkDimension& dimension : machine.network) {

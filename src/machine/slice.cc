@@ -44,8 +44,9 @@ void add_slices(const std::vector<std::int64_t>& shape, std::int64_t devices,
   }
 }
 
-/// The block of a torus that a job of so many devices takes: of cubes where that is possible, then
-/// the one with the least sum of extents, the longest ones last. Empty: none has so many.
+/// Returns the block of a torus that a job of so many devices takes: of cubes where that is
+/// possible, then the one with the least sum of extents, the longest ones last. Empty: none has so
+/// many.
 std::vector<std::int64_t> slice_of(const std::vector<std::int64_t>& shape, std::int64_t devices) {
   std::vector<std::vector<std::int64_t>> slices;
   std::vector<std::int64_t> extents;
@@ -71,7 +72,7 @@ bool begins_with_torus(const Machine& machine) {
          });
 }
 
-/// The extents of "4x8x8"; empty: the text is something else.
+/// Returns the extents of "4x8x8"; empty: the text is something else.
 std::vector<std::int64_t> extents_of(const std::string& text) {
   std::vector<std::int64_t> extents;
   for (const std::string_view part : split_at(text, 'x')) {

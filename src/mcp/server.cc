@@ -57,7 +57,7 @@ std::string error_text(const Json& id, const Fault& fault) {
   return dumped({{"jsonrpc", "2.0"}, {"id", id}, {"error", std::move(error)}});
 }
 
-/// The JSON schema of a value of a kind.
+/// Returns the JSON schema of a value of a kind.
 Json schema_of_kind(const std::string& kind) {
   if (kind == "INT") {
     return {{"type", "integer"}};

@@ -97,8 +97,8 @@ struct Times {
   bool equal = true;
 };
 
-/// The least, over the repetitions, of the slowest rank's time: what else a host does only adds to
-/// it. Both in turn, after one round each.
+/// Returns the least, over the repetitions, of the slowest rank's time: what else a host does only
+/// adds to it. Both in turn, after one round each.
 Times measure(const Both& both, int repeat, int rank) {
   const layout::Part mine = start(both.problem)[static_cast<std::size_t>(rank)];
   const Exchange base(both.problem, both.base, rank);

@@ -40,7 +40,7 @@ neural::Network network_of(const RoundTask& task) {
   return builder.network();
 }
 
-/// The samples [first, first + count) of a list of their numbers.
+/// Returns the samples [first, first + count) of a list of their numbers.
 neural::Samples picked(const neural::Samples& all, const std::vector<std::size_t>& numbers,
                        std::size_t first, std::size_t count) {
   neural::Samples some;
@@ -187,7 +187,7 @@ class Trainer {
     return step;
   }
 
-  /// The sum of gamma g over this process's workers, at the point that all have.
+  /// Returns the sum of gamma g over this process's workers, at the point that all have.
   std::vector<double> gradients() {
     std::vector<double> sum(message_size());
     for (std::size_t w = 0; w < shards_.size(); ++w) {
@@ -198,7 +198,7 @@ class Trainer {
     return sum;
   }
 
-  /// The sum of x0 - x over this process's workers after so many steps of each.
+  /// Returns the sum of x0 - x over this process's workers after so many steps of each.
   std::vector<double> alone(std::int64_t steps) {
     std::vector<std::vector<double>> local(shards_.size(), start_);
     for (std::int64_t i = 0; i < steps; ++i) {

@@ -49,7 +49,7 @@ std::vector<Pair> common_lines(const std::vector<std::string>& from,
   return pairs;
 }
 
-/// The longest part of the pairs whose second members rise (patience sorting).
+/// Returns the longest part of the pairs whose second members rise (patience sorting).
 std::vector<Pair> longest_rising(const std::vector<Pair>& pairs) {
   std::vector<std::size_t> ends;  ///< by length less 1: the pair with the least end
   std::vector<std::size_t> before(pairs.size());

@@ -57,8 +57,8 @@ std::vector<std::int64_t> lines_with_tokens(const Outline& outline, std::int64_t
   return lines;
 }
 
-/// The heads (if, else, for, while with their conditions) of the blocks that are open at token
-/// `at`, outermost first: the words between the statement before and the brace.
+/// Returns the heads (if, else, for, while with their conditions) of the blocks that are open at
+/// token `at`, outermost first: the words between the statement before and the brace.
 std::vector<std::vector<std::string>> heads_at(const Outline& outline, std::size_t at) {
   const std::vector<Token>& tokens = outline.tokens();
   std::vector<std::vector<std::string>> heads;

@@ -130,7 +130,7 @@ double GapMemory::length_of(const Features& features) const {
   return std::sqrt(square);
 }
 
-/// The most alike gap of other programs, the first of equals, and its cosine.
+/// Returns the most alike gap of other programs, the first of equals, and its cosine.
 std::pair<std::size_t, double> GapMemory::nearest_of(const Features& features,
                                                      std::size_t left_out) const {
   std::vector<double> products(gaps_.size());

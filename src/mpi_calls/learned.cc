@@ -70,7 +70,7 @@ std::vector<Trial> trials_of(const std::vector<Record>& programs) {
   return trials;
 }
 
-/// The trial with the highest F1 over all programs but one, the first of equals.
+/// Returns the trial with the highest F1 over all programs but one, the first of equals.
 const Trial& best_without(const std::vector<Trial>& trials, std::size_t left_out) {
   const auto f1_of = [&](const Trial& trial) {
     Tally all{"messages"};

@@ -47,7 +47,7 @@ bool has_object_per_line(const std::string& text) {
   return text.starts_with('{') && second != std::string::npos;
 }
 
-/// The documents of a file of records, each with the number of its line.
+/// Returns the documents of a file of records, each with the number of its line.
 Result<std::vector<ConfigNode>> documents_of(const std::string& text, const std::string& path) {
   std::vector<ConfigNode> nodes;
   Error mistakes;

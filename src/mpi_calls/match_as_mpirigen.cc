@@ -64,7 +64,8 @@ std::vector<std::string> at_commas(std::string_view text) {
   return parts;
 }
 
-/// The first "DIGITS DIGITS, MPI_word(" of a piece; arguments go to the piece's last byte but one.
+/// Returns the first "DIGITS DIGITS, MPI_word(" of a piece; arguments go to the piece's last byte
+/// but one.
 std::optional<Entry> entry_of(std::string_view piece, std::int64_t tolerance) {
   for (std::size_t begin = 0; begin < piece.size(); ++begin) {
     std::size_t at = begin;

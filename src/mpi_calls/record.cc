@@ -49,7 +49,7 @@ class Finder {
 
  private:
   bool begins_line(std::size_t i) const { return i == 0 || tokens_[i - 1].line != tokens_[i].line; }
-  /// The token behind the statement that is a call at `i`, or i.
+  /// Returns the token behind the statement that is a call at `i`, or i.
   std::size_t behind_statement(std::size_t i) const {
     if (!is_mpi_call(tokens_, i)) {
       return i;

@@ -125,7 +125,7 @@ bool has_own_names(const std::vector<Record>& records) {
   });
 }
 
-/// The prediction of each program.
+/// Returns the prediction of each program.
 Result<std::vector<const Record*>> pairs_of(const std::vector<Record>& truth,
                                             const std::vector<Record>& predicted) {
   std::vector<const Record*> pairs;

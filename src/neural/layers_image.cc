@@ -25,7 +25,7 @@ void each_unfolded(const Layer& layer, const Visit& visit) {
   }
 }
 
-/// One sample as [channels x kernel x kernel, positions], zeros outside (im2col).
+/// Returns one sample as [channels x kernel x kernel, positions], zeros outside (im2col).
 std::vector<double> unfolded(const Layer& layer, std::size_t rows, const double* image) {
   const std::size_t positions = positions_of(layer);
   std::vector<double> columns(rows * positions);

@@ -80,7 +80,7 @@ py::list options(const std::string& command) {
   return rows;
 }
 
-/// The bytes of a list of numbers, as numpy.frombuffer and array.array take them.
+/// Returns the bytes of a list of numbers, as numpy.frombuffer and array.array take them.
 template <class Number>
 py::bytes bytes_of(const std::vector<Number>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};

@@ -38,7 +38,7 @@ Extremes extremes(const RunResult& result) {
   return found;
 }
 
-/// The part of a class' lines that all its ranks share.
+/// Returns the part of a class' lines that all its ranks share.
 std::vector<std::string> line_ends(const RunResult& result) {
   std::vector<std::string> ends;
   ends.reserve(result.classes.size());

@@ -61,7 +61,7 @@ const Unit& unit_of(std::string_view group, std::string_view figure) {
   });
 }
 
-/// The best value; nothing where the runs do not differ.
+/// Returns the best value; nothing where the runs do not differ.
 std::optional<double> best_of(const study::ComparedFigure& figure, Better better) {
   std::vector<double> values;
   for (const std::optional<double>& value : figure.values) {

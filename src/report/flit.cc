@@ -134,7 +134,7 @@ std::string curve_text(const FlitReport& report) {
   return text;
 }
 
-/// The two lines of latencies; of an unstable run without a packet that has arrived, so.
+/// Returns the two lines of latencies; of an unstable run without a packet that has arrived, so.
 std::string latency_text(const flit::OpenLoopResult& run) {
   if (run.packets == 0) {
     return "  packet latency   none: no packet has arrived\n";

@@ -39,7 +39,7 @@ std::optional<std::pair<double, std::string>> measured(const sweep::Cell& cell) 
   return value ? std::optional(std::pair(*value, text.substr(end))) : std::nullopt;
 }
 
-/// The first axis whose values are numbers of one unit.
+/// Returns the first axis whose values are numbers of one unit.
 std::optional<std::size_t> numeric_axis(const sweep::Design& design) {
   for (std::size_t axis = 0; axis < design.varied.size(); ++axis) {
     std::set<std::string> units;

@@ -93,7 +93,7 @@ std::string correlation_table(const RankingReport& report) {
   return text;
 }
 
-/// A series of dots of the networks on the Pareto list, or of the others.
+/// Returns a series of dots of the networks on the Pareto list, or of the others.
 PlotSeries series_of(const rank::Ranking& ranking, std::string name, bool pareto) {
   PlotSeries series{std::move(name), {}};
   for (const Ranked& one : ranking.networks) {

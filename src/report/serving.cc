@@ -52,7 +52,7 @@ std::string times(const std::string& title, std::string_view name,
   return text;
 }
 
-/// A line per part: mean, and of the slowest hundredth.
+/// Returns a line per part: mean, and of the slowest hundredth.
 std::string part_lines(const std::string& title, const std::array<serving::TimePart, 4>& all) {
   std::string text = banner(title, '-');
   for (const serving::TimePart& part : all) {

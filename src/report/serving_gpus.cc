@@ -19,7 +19,7 @@ using serving::GpusFound;
 
 constexpr std::array<const char*, 3> kFrameworks{"vllm", "sglang", "trtllm"};
 
-/// The first with the lowest price; null: nobody has one.
+/// Returns the first with the lowest price; null: nobody has one.
 const GpuChoice* cheapest(const GpusFound& found) {
   const GpuChoice* best = nullptr;
   for (const GpuChoice& choice : found.choices) {
@@ -30,7 +30,7 @@ const GpuChoice* cheapest(const GpusFound& found) {
   return best;
 }
 
-/// The line of one engine; who balances several is not its matter.
+/// Returns the line of one engine; who balances several is not its matter.
 std::string launch(const char* framework, const GpuChoice& choice, const std::string& model) {
   serving::Engine engine = choice.layout.engine;
   engine.replicas = 1;

@@ -104,7 +104,7 @@ std::string values_of_key(std::string_view key) {
   return values;
 }
 
-/// The scored rows with the largest errors, largest first.
+/// Returns the scored rows with the largest errors, largest first.
 std::vector<const study::ValidationRow*> worst_rows(const study::ValidationResult& result) {
   std::vector<const study::ValidationRow*> rows;
   for (const study::ValidationRow& row : result.rows) {

@@ -84,7 +84,7 @@ std::vector<step::BlockTimes> times_of(std::int64_t tokens, Time all_reduce, con
   return all;
 }
 
-/// The longest of each: all-reduces wait for the last.
+/// Returns the longest of each: all-reduces wait for the last.
 step::BlockTimes longest(const std::vector<step::BlockTimes>& all) {
   step::BlockTimes most = all.front();
   for (const step::BlockTimes& times : all) {
@@ -102,7 +102,7 @@ Bytes memory_of(std::int64_t window, bool master, double share, const Setting& s
                             element_bytes(s)));
 }
 
-/// The first member that has no room for the window; null: all have.
+/// Returns the first member that has no room for the window; null: all have.
 const Member* without_room(std::int64_t window, const Setting& s) {
   const auto found = std::find_if(s.members.begin(), s.members.end(), [&](const Member& member) {
     const bool master = &member == s.members.data();
@@ -164,7 +164,7 @@ bool computes_in(graph::DataType type, std::span<const machine::Machine> machine
   });
 }
 
-/// The prompt's pass, then the tokens; `window` given.
+/// Runs the prompt's pass, then the tokens, with a window that is given.
 HomeRun run_with(std::int64_t window, const Home& home, const Setting& s) {
   const auto wanted = algorithm_of(home);
   const auto pick = [&](Bytes size) {

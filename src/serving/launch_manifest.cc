@@ -66,7 +66,8 @@ std::string expanded(std::string word, const ConfigNode* env) {
   return word;
 }
 
-/// The container's `env`, a list of names and values, as variables of its shell, then `given`.
+/// Returns the container's `env`, a list of names and values, as variables of its shell, then
+/// `given`.
 std::vector<std::string> variables_of(const ConfigNode& container,
                                       const std::vector<std::string>& given) {
   std::vector<std::string> variables;

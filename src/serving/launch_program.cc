@@ -65,7 +65,7 @@ bool names_server(const std::string& framework, const std::string& word) {
 
 namespace {
 
-/// The place of a container's image that holds the server; 0 when there is none.
+/// Returns the place of a container's image that holds the server; 0 when there is none.
 std::size_t after_image(const std::string& framework, const std::vector<std::string>& words) {
   const bool runs = std::ranges::find(words, "run") != words.end();
   const bool contains = std::ranges::any_of(words, [](const std::string& word) {
@@ -96,8 +96,8 @@ std::size_t after_launcher(const std::string& framework, const std::vector<std::
 
 namespace {
 
-/// The line with the settings of a file of options that the script writes, which the line names
-/// (--extra_llm_api_options FILE, --config FILE).
+/// Returns the line with the settings of a file of options that the script writes, which the line
+/// names (--extra_llm_api_options FILE, --config FILE).
 Result<EngineWords> with_options(EngineWords line, const shell::Script& script,
                                  const std::string& file) {
   for (std::size_t i = 0; i + 1 < line.words.size(); ++i) {

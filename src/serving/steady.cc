@@ -19,7 +19,7 @@ double held(const step::StepCost& cost, const Engine& engine, const MeanLoad& lo
          static_cast<double>(cost.cache().fixed_tokens(all));
 }
 
-/// A step of `decodes` and `chunks` of prompts, host included.
+/// Returns a step of `decodes` and `chunks` of prompts, host included.
 Time step_of(step::StepCost& cost, const Engine& engine, const MeanLoad& load, double decodes,
              std::int64_t chunks) {
   const double parts =

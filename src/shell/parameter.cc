@@ -153,7 +153,7 @@ Expanded unset(const Parameter& parsed) {
   return {.items = {{kUnset + parsed.name + kEnd, 0}}};
 }
 
-/// The word of ${X:-word}: in quotes it is not split.
+/// Returns the word of ${X:-word}: in quotes it is not split.
 Expanded alternative(Scope& scope, std::string_view word, int line, bool quoted) {
   return {.items = {{quoted ? quoted_text(scope, word, line) : text_of(scope, word, line), line}}};
 }

@@ -7,7 +7,7 @@
 namespace orrery::shell {
 namespace {
 
-/// A number of a line "#SBATCH --nodes=4", "-N 4", "--gres=gpu:a100:8".
+/// Returns a number of a line "#SBATCH --nodes=4", "-N 4", "--gres=gpu:a100:8".
 std::optional<std::int64_t> batch_number(std::string_view line,
                                          std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {

@@ -90,7 +90,8 @@ class Symmetry {
 
   bool has_messages() { return plans_.check_algorithms(workload_, "").has_value(); }
 
-  /// The images of the links under the shift of the digit; nothing where a message has none.
+  /// Returns the images of the links under the shift of the digit; nothing where a message has
+  /// none.
   std::optional<std::vector<LinkId>> images(const graph::Digit& digit) {
     LinkImages links(map_.links());
     seen_.clear();
@@ -279,7 +280,7 @@ class Symmetry {
   std::vector<topology::Hop> image_hops_;
 };
 
-/// The least of a number's divisors above 1.
+/// Returns the least of a number's divisors above 1.
 std::int64_t least_factor(std::int64_t number) {
   for (std::int64_t factor = 2; factor * factor <= number; ++factor) {
     if (number % factor == 0) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kNamedWaits = 8;  // how many waiting nodes a deadlock message lists
 
-/// The first node that an in-order stream has not completed, or any that another has not.
+/// Returns the first node that an in-order stream has not completed, or any that another has not.
 std::optional<std::string> waiting_node(const graph::Workload& workload, const RankState& rank,
                                         std::size_t stream) {
   const StreamState& state = rank.streams[stream];

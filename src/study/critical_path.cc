@@ -132,7 +132,7 @@ class Walk {
         .nodes[static_cast<std::size_t>(of.node)];
   }
 
-  /// The rank's span that ended last.
+  /// Returns the rank's span that ended last.
   std::uint32_t last_of(std::int64_t rank) const {
     std::uint32_t last = simulate::Span::kNone;
     for (std::uint32_t i = 0; i < timeline_.spans.size(); ++i) {

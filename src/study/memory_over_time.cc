@@ -72,8 +72,8 @@ std::vector<Interval> times_by_place(const InstanceSpans& spans) {
   return times;
 }
 
-/// The same where they run as they become ready. Without a span: when what it waits for has ended,
-/// else when the first node could begin.
+/// Returns the same where they run as they become ready. Without a span: when what it waits for has
+/// ended, else when the first node could begin.
 std::vector<Interval> times_by_dependency(const graph::Template& t, const InstanceSpans& spans) {
   Time begin = Time::max();
   for (const simulate::Span* span : spans) {

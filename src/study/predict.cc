@@ -81,7 +81,7 @@ double state_gib(const std::vector<footprint::StageMemory>& stages) {
   return least;
 }
 
-/// The most of any device that a measure of memory counts, in its unit.
+/// Returns the most of any device that a measure of memory counts, in its unit.
 double held(const std::vector<footprint::StageMemory>& stages, const plan::Plan& plan,
             Bytes reserve, Measure measure) {
   // PyTorch does not count what captured graphs keep in a pool of their own as allocated.

@@ -17,7 +17,7 @@ bool is_map(const ConfigNode* node) {
   return node != nullptr && node->kind == ConfigNode::Kind::map;
 }
 
-/// The scalar fields of a map, whose names must be fields of shape or plan, or of serving.
+/// Returns the scalar fields of a map, whose names must be fields of shape or plan, or of serving.
 std::vector<Setting> read_settings(const ConfigNode* node, TableKind kind, Error& error) {
   std::vector<Setting> settings;
   if (node == nullptr) {
@@ -182,7 +182,7 @@ std::vector<Unanswerable> read_unanswerable(const ConfigNode* node, Error& error
   return rows;
 }
 
-/// The part that `make` reads from the node; nothing without one.
+/// Returns the part that `make` reads from the node; nothing without one.
 template <class T, class Make>
 std::optional<T> read_part(const ConfigNode* node, Error& error, Make make) {
   if (node == nullptr) {

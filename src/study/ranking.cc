@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kAlike = 0.05;  // published figures that differ by less are in no order
 
-/// The figures of a metric by the line of the file that they are of.
+/// Returns the figures of a metric by the line of the file that they are of.
 std::map<int, const ValidationRow*> figures_of(const ValidationResult& result,
                                                const std::string& metric) {
   std::map<int, const ValidationRow*> figures;
@@ -40,7 +40,7 @@ struct Ranked {
   double predicted = 0;
 };
 
-/// The one respect in which two rows differ; nothing where they differ in none or several.
+/// Returns the one respect in which two rows differ; nothing where they differ in none or several.
 std::optional<std::size_t> difference(const Ranked& a, const Ranked& b) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < a.respects.size(); ++i) {

@@ -52,7 +52,7 @@ void add_intervals(std::vector<ValidationRow>& rows) {
   }
 }
 
-/// The median of sorted values.
+/// Returns the median of sorted values.
 double middle_of(const std::vector<double>& values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }

@@ -152,7 +152,7 @@ std::string without_extension(const std::string& name) {
 
 namespace {
 
-/// The model with another number of layers, as its file would state it.
+/// Returns the model with another number of layers, as its file would state it.
 Result<zoo::Model> with_layers(const std::string& name, std::int64_t layers) {
   Result<zoo::ModelFile> file = zoo::load_model_file(name);
   if (!file) {
@@ -212,7 +212,7 @@ std::vector<std::string> setting_fields() {
 
 namespace {
 
-/// The settings behind those of the framework that the last of them names.
+/// Returns the settings behind those of the framework that the last of them names.
 std::vector<Setting> with_framework(const std::vector<Setting>& settings, Error& error) {
   const auto named = std::find_if(settings.rbegin(), settings.rend(),
                                   [](const Setting& s) { return s.field == "framework"; });

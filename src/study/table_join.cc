@@ -20,7 +20,8 @@ std::pair<std::string, std::string> names_of_pair(const std::string& text) {
                                  : std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
-/// The first row of `other` that agrees with `row`, by the first list of columns that has one.
+/// Returns the first row of `other` that agrees with `row`, by the first list of columns that has
+/// one.
 const CsvRow* partner_of(const CsvTable& table, const CsvRow& row, const CsvTable& other,
                          const Join& join) {
   const TableReader ours(table);
@@ -39,7 +40,7 @@ const CsvRow* partner_of(const CsvTable& table, const CsvRow& row, const CsvTabl
   return nullptr;
 }
 
-/// The partner's cell, grown as its row and ours differ in the column that it follows.
+/// Returns the partner's cell, grown as its row and ours differ in the column that it follows.
 std::string joined_cell(const CsvTable& table, const CsvRow& row, const CsvTable& other,
                         const CsvRow& partner, const std::string& column, const Join& join) {
   std::string text(TableReader(other).text(partner, column));

@@ -12,7 +12,7 @@
 namespace orrery::study {
 namespace {
 
-/// The type of the operations, which traces do not say.
+/// Returns the type of the operations, which traces do not say.
 graph::DataType type_on(const compute::Device& device) {
   constexpr std::array kWanted{graph::DataType::bf16, graph::DataType::fp16, graph::DataType::tf32,
                                graph::DataType::fp32};

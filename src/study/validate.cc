@@ -118,7 +118,7 @@ class TaskReader {
     error_.add(columns_.finish());
   }
 
-  /// The cell's text; empty when the table has no such column.
+  /// Returns the cell's text; empty when the table has no such column.
   std::string_view cell(const CsvRow& row, const std::string& column) const {
     return columns_.text(row, column);
   }
@@ -215,7 +215,7 @@ class TaskReader {
     }
   }
 
-  /// The measure of the row's figure.
+  /// Returns the measure of the row's figure.
   Measure measure_of(const CsvRow& row, const MeasuredColumn& measured, Error& mistakes) const {
     const std::string_view text = measured.by.empty() ? "" : cell(row, measured.by);
     const std::optional<Measure> measure = measured.measure_of(text);

@@ -36,7 +36,7 @@ bool equal_in_constant_time(std::string_view left, std::string_view right) {
   return different == 0;
 }
 
-/// The value of a cookie; "" where there is none.
+/// Returns the value of a cookie; "" where there is none.
 std::string_view cookie_of(std::string_view header, std::string_view name) {
   while (!header.empty()) {
     const std::size_t end = std::min(header.find(';'), header.size());
@@ -52,8 +52,8 @@ std::string_view cookie_of(std::string_view header, std::string_view name) {
   return {};
 }
 
-/// A text as a JSON string. Control characters and bytes beyond ASCII that are no UTF-8 do not come
-/// from Error::to_string().
+/// Returns a text as a JSON string. Control characters and bytes beyond ASCII that are no UTF-8 do
+/// not come from Error::to_string().
 std::string quoted(std::string_view text) {
   std::string json = "\"";
   for (const char letter : text) {

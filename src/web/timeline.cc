@@ -81,7 +81,7 @@ class TimelineWriter {
   }
 
  private:
-  /// A sum over all that a rank does when.
+  /// Returns a sum over all that a rank does when.
   std::map<std::int64_t, std::uint64_t> sums() const {
     std::map<std::int64_t, std::uint64_t> sums;
     for (const simulate::Span& span : run_.timeline.spans) {

@@ -27,7 +27,7 @@ std::uint32_t Steps::arrival(Ring kind, std::uint32_t source, std::uint32_t targ
   return kind == Ring::reduce ? addition(target, bytes, done) : done;
 }
 
-/// One step after the other along lines of a dimension.
+/// Appends one step after the other along lines of a dimension.
 Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, Bytes m, Tags tags) {
   const std::int32_t n = block.extents[dimension];
   std::int32_t stride = 1;

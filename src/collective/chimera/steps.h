@@ -48,7 +48,8 @@ class Steps {
  public:
   Steps(const Network& network, const Rules& rules) : network_(network), rules_(rules) {}
 
-  /// Appends it; what the next one on the block (of `to`, where data moves there) waits for.
+  /// Appends an operation; returns what the next one on the block (of `to`, where data moves there)
+  /// waits for.
   Tags add(Operation operation, const Block& block, Bytes m, const Tags& after);
   Tags add(Operation operation, const Block& from, const Block& to, Bytes m, const Tags& after);
 
@@ -58,7 +59,7 @@ class Steps {
   enum class Ring : std::uint8_t { gather, reduce, exchange };
   std::uint32_t message(std::uint32_t source, std::uint32_t target, Bytes bytes,
                         const std::vector<std::uint32_t>& after);
-  /// Returns what follows a message, and its addition where `kind` reduces.
+  /// Appends a message, and its addition where `kind` reduces; returns the last of them.
   std::uint32_t arrival(Ring kind, std::uint32_t source, std::uint32_t target, Bytes bytes,
                         const std::vector<std::uint32_t>& after);
   std::uint32_t addition(std::uint32_t node, Bytes bytes, std::uint32_t after);

@@ -89,7 +89,7 @@ class Trainer {
     return sum;
   }
 
-  /// One block of layers.
+  /// Returns the time of one block of layers.
   Cycle block_time(Pass pass, const Block& stage) {
     const LayerStudy study{training_.model, training_.pair, chunk_tokens(pass),
                            stage.ranks(),   dp(),           training_.top_k};

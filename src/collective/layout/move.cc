@@ -84,7 +84,7 @@ Result<std::vector<Part>> deliver(const std::vector<Part>& before,
   return after;
 }
 
-/// The elements of `box`: those of `part`, around them zeros.
+/// Returns the elements of `box`: those of `part`, around them zeros.
 Part padded(const Part& part, const Box& box) {
   Part result{box, std::vector<double>(static_cast<std::size_t>(box.elements()), 0)};
   for_each(part.box, [&](const auto& at) {

@@ -71,7 +71,7 @@ CustomStep step_of(const chakra::Node& node, Kind kind, std::int64_t position) {
   return step;
 }
 
-/// The nodes of one rank as steps in an order in which each comes after its dependencies.
+/// Returns the nodes of one rank as steps in an order in which each comes after its dependencies.
 CustomProgram program_of(const chakra::Program& traced, std::int64_t position,
                          const std::string& name, Error& mistakes) {
   const std::vector<std::vector<std::uint32_t>> needed = dependencies_of(traced);

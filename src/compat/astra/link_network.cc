@@ -37,7 +37,7 @@ Result<std::vector<std::int64_t>> parse_sizes(const ConfigNode& node) {
   return read.finish(sizes);
 }
 
-/// The topology that ns-3's configuration names; nothing where the text is none.
+/// Returns the topology that ns-3's configuration names; nothing where the text is none.
 std::optional<std::string> named_topology(const std::string& text, const std::string& file) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

@@ -129,8 +129,8 @@ class LinkedNetwork final : public Network {
   Time woken_{-1};                                  ///< the last instant asked for
 };
 
-/// The links of ASTRA-sim's dimensions, as machine_of() has them; those of `wires` where it has a
-/// graph.
+/// Returns the links of ASTRA-sim's dimensions, as machine_of() has them; those of `wires` where it
+/// has a graph.
 topology::LinkMap link_map(const std::vector<Dimension>& network, const topology::Wires& wires) {
   topology::LinkMap map(network_of(network, Time(0)));
   map.lay(wires);

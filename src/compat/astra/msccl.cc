@@ -150,7 +150,7 @@ class GpuReader {
     }
   }
 
-  /// The item that the next step of the block waits for.
+  /// Returns the item that the next step of the block waits for.
   std::uint32_t read_step(const pugi::xml_node& node, const Block& block,
                           std::optional<std::uint32_t> last) {
     const std::string name = node.attribute("type").value();

@@ -87,7 +87,7 @@ bool SystemReader::flag(const std::string& key) {
   return on;
 }
 
-/// A list of texts; a single one counts as a list of one.
+/// Returns a list of texts; a single one counts as a list of one.
 std::vector<std::string> SystemReader::texts(const std::string& key) {
   const ConfigNode* const node = read_.node().find(key);
   if (node != nullptr && node->kind == ConfigNode::Kind::scalar) {

@@ -170,7 +170,7 @@ class Builder {
     return layer;
   }
 
-  /// A product with its communication, of a rank: `in` x `out` after the cut.
+  /// Returns a product with its communication, of a rank: `in` x `out` after the cut.
   Layer overlapped(double in, double out, bool conjugate, bool again_sent) const {
     Layer layer = linear(in, out);
     layer.kind = LayerKind::overlapped;

@@ -113,7 +113,7 @@ class Steps {
     return chunk * (e_.pipeline_par - 1 + more) - shorter;
   }
 
-  /// One block's reduction.
+  /// Returns the time of one block's reduction.
   Time reduction() const {
     if (!e_.optimizer_sharding) {
       return data_.time(Operation::all_reduce, block_.weights, e_.data_par);

@@ -136,7 +136,7 @@ void scale(OperandTraffic& traffic, double factor) {
   traffic.output *= factor;
 }
 
-/// A product of which `arrays` arrays do a part each; all are as long as the first.
+/// Returns a product of which `arrays` arrays do a part each; all are as long as the first.
 SystolicCost times(SystolicCost cost, double arrays) {
   cost.folds *= arrays;
   scale(cost.sram_words, arrays);

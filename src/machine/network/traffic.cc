@@ -7,8 +7,8 @@
 namespace orrery::network {
 namespace {
 
-/// A permutation without fixed points: shuffled (Fisher-Yates), then every fixed point trades
-/// places with the next host.
+/// Returns a permutation without fixed points: shuffled (Fisher-Yates), then every fixed point
+/// trades places with the next host.
 std::vector<std::int32_t> derangement(std::int32_t hosts, std::uint64_t seed) {
   std::vector<std::int32_t> to(static_cast<std::size_t>(hosts));
   std::iota(to.begin(), to.end(), 0);

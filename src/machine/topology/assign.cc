@@ -289,9 +289,9 @@ class Assigner {
     }
   }
 
-  /// The parts of each of the open routes, by an edge colouring: of D colours as many as the routes
-  /// divide take whole parts, those of the r others are cut. The next level colours parts of one
-  /// size: for it all are cut alike before.
+  /// Returns the parts of each of the open routes, by an edge colouring: of D colours as many as
+  /// the routes divide take whole parts, those of the r others are cut. The next level colours
+  /// parts of one size: for it all are cut alike before.
   std::vector<std::vector<Part>> spread(std::vector<Part>& going, std::vector<LeafPair>& edges,
                                         std::size_t level, const std::vector<std::int32_t>& open) {
     const auto routes = static_cast<std::int32_t>(open.size());

@@ -76,7 +76,7 @@ int LinkMap::add_bank(std::size_t ports, std::int64_t owner, int dimension) {
   return static_cast<int>(banks_.size()) - 1;
 }
 
-/// The port of the dimension's nic; -1 when no other dimension has the same.
+/// Returns the port of the dimension's nic; -1 when no other dimension has the same.
 int LinkMap::shared_port(int dimension) {
   const std::string& nic = shape(dimension).nic;
   const auto same = [&](const NetworkDimension& other) { return other.nic == nic; };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{256} << 20;
 
-/// The first word of a text, in front of which an XML declaration and comments may stand.
+/// Returns the first word of a text, in front of which an XML declaration and comments may stand.
 std::string_view first_word(std::string_view text) {
   for (;;) {
     const std::size_t start = text.find_first_not_of(" \t\r\n");

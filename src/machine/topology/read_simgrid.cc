@@ -54,7 +54,7 @@ class Platform {
     std::size_t zone;
   };
 
-  /// The cluster of a file that has nothing else, if links of hosts are all that it has.
+  /// Returns the cluster of a file that has nothing else, if links of hosts are all that it has.
   static pugi::xml_node only_cluster(const pugi::xml_node& root) {
     pugi::xml_node found;
     for (const pugi::xml_node& node : root.children()) {
@@ -166,7 +166,7 @@ class Platform {
     }
   }
 
-  /// A host or router of the zone, or -1.
+  /// Returns a host or router of the zone, or -1.
   std::int32_t point_in(const pugi::xml_node& node, const char* attribute, std::size_t zone) {
     const std::string name = xml_.text(node, attribute);
     const auto found = point_of_.find(name);
@@ -227,7 +227,7 @@ class Platform {
     }
   }
 
-  /// The zone's point, and a point in it that is its gateway.
+  /// Returns the zone's point, and a point in it that is its gateway.
   std::pair<std::int32_t, std::int32_t> end_of(const pugi::xml_node& node, const char* attribute,
                                                const char* gateway, std::size_t zone) {
     const auto inner = zone_of_.find(xml_.text(node, attribute));

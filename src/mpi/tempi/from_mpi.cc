@@ -26,7 +26,8 @@ bool is_named(MPI_Datatype type) {
          combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
 }
 
-/// A basic type; pairs of a value and an int have a gap where the value is not of an int's size.
+/// Returns a basic type; pairs of a value and an int have a gap where the value is not of an int's
+/// size.
 std::optional<Datatype> basic(MPI_Datatype type) {
   int size = 0;
   MPI_Type_size(type, &size);

@@ -57,7 +57,7 @@ std::vector<Attempt> tries(const full::Task& task, const plan::Plan& plan, std::
   return works;
 }
 
-/// The task without so many devices of one part.
+/// Returns the task without so many devices of one part.
 full::Task without(full::Task task, std::size_t part, std::int64_t node) {
   auto& parts = task.machine.parts;
   parts[part].devices -= node;

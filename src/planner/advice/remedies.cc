@@ -24,7 +24,7 @@ double ratio_of(std::int64_t a, std::int64_t b) {
   return static_cast<double>(std::max(a, b)) / static_cast<double>(std::min(a, b));
 }
 
-/// The nearest to `from` first, by ratio; of two as near the smaller.
+/// Returns the nearest to `from` first, by ratio; of two as near the smaller.
 std::vector<std::int64_t> nearest_first(const std::set<std::int64_t>& numbers, std::int64_t from) {
   std::vector<std::int64_t> order;
   for (const std::int64_t number : numbers) {
@@ -43,7 +43,7 @@ class Remedies {
   Remedies(const full::Task& task, const full::Options& options, const Progress& progress)
       : task_(task), options_(options), progress_(progress) {}
 
-  /// The plan of least memory; `needed`: a bound of what the most frugal plan takes.
+  /// Returns the plan of least memory; `needed`: a bound of what the most frugal plan takes.
   std::optional<full::Found> add_memory(Bytes needed) {
     const Bytes usable = usable_memory(task_, options_);
     auto least = least_memory(task_, options_, usable, std::max(needed, usable + Bytes(1)), kNear);

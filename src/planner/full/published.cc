@@ -98,7 +98,7 @@ std::vector<std::string> modules_again(const study::PublishedRun& run) {
   return lists;
 }
 
-/// The step where transfers share links and the kernels of the last node are slow.
+/// Returns the step where transfers share links and the kernels of the last node are slow.
 Result<Time> hard_step(const Task& task, plan::Plan plan) {
   const std::int64_t devices = plan.devices();
   const auto& network = task.machine.network;

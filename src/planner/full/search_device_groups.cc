@@ -47,7 +47,7 @@ bool left_out(const Task& task, const std::string& names) {
   return only != task.only.end() && std::ranges::find(only->second, names) == only->second.end();
 }
 
-/// The task on these parts alone.
+/// Returns the task on these parts alone.
 Task on_parts(const Task& task, const machine::Machine& machine,
               const std::vector<std::size_t>& way) {
   Task one = task;

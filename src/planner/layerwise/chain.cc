@@ -18,7 +18,7 @@ bool none_below_zero(const std::vector<T>& values) {
   return std::all_of(values.begin(), values.end(), [](T value) { return value >= T(0); });
 }
 
-/// The list of a node that is one.
+/// Returns the list of a node that is one.
 Result<std::vector<Time>> read_times(const ConfigNode& node) {
   if (node.kind != ConfigNode::Kind::sequence) {
     return fail(Error(Mistake{node.where(), node.path, node.shown(), "a list of times"}));

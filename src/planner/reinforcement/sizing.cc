@@ -173,7 +173,8 @@ class Sizer {
     placement.train = task_.question.updates * training.update;
   }
 
-  /// The fastest engines on all of these devices, `kept` bytes of each of which others have.
+  /// Returns the fastest engines on all of these devices, `kept` bytes of each of which others
+  /// have.
   Rollout rollout_on(std::int64_t devices, Bytes kept, bool generates = true) {
     const auto key = std::tuple(devices, kept, generates);
     if (const auto known = rollouts_.find(key); known != rollouts_.end()) {

@@ -171,7 +171,7 @@ class Converter {
     return {.tensor = number, .shape = shape, .dims = dims};
   }
 
-  /// The node's tensor that a block's tensor is, or is a part of.
+  /// Returns the node's tensor that a block's tensor is, or is a part of.
   int number(const zoo::ModelGraph& block, int tensor) const {
     const auto at = static_cast<std::size_t>(tensor);
     return numbers_[at] >= 0 ? numbers_[at] : number(block, block.tensors[at].view_of);

@@ -69,7 +69,7 @@ class MeshSearch {
  private:
   std::vector<MeshLabel>& at(int cut) { return cuts_[static_cast<std::size_t>(cut)]; }
   int period() const { return compiled_.repeats.period; }
-  /// The node after a cut; cuts count without the periods skipped.
+  /// Returns the node after a cut; cuts count without the periods skipped.
   int node_at(int cut) const { return cut >= seam_ ? cut + skipped_ * period() : cut; }
 
   /// Adds the forms that a choice needs; their cost, or nothing where a form is out of reach.
@@ -215,8 +215,8 @@ class MeshSearch {
     }
   }
 
-  /// The choice of every node. Skipped periods are put back at the seam, where a state is also that
-  /// of a period before.
+  /// Returns the choice of every node. Skipped periods are put back at the seam, where a state is
+  /// also that of a period before.
   std::vector<int> trace_back(int label) {
     std::vector<int> choices;
     int left = skipped_;
@@ -233,7 +233,7 @@ class MeshSearch {
     return choices;
   }
 
-  /// The program of these choices: conversions follow from them.
+  /// Returns the program of these choices: conversions follow from them.
   MeshStrategy write(const std::vector<int>& choices) {
     MeshStrategy strategy;
     MeshState state{};

@@ -183,7 +183,7 @@ class Builder : private GraphBuilder {
     return add_and_norm(x, regrouped(out, shape(x)), "norm2");
   }
 
-  /// The same elements; nothing where the shape is the same.
+  /// Regroups the same elements; nothing where the shape is the same.
   int regrouped(int x, const Shape& extents) {
     return shape(x) == extents ? x : apply({"regroup", 0}, {x}, extents);
   }

@@ -56,7 +56,7 @@ class Search {
  private:
   Frontier& at(int cut) { return frontiers_[static_cast<std::size_t>(cut)]; }
   int period() const { return compiled_.repeats.period; }
-  /// The node after a cut; cuts count without the periods skipped.
+  /// Returns the node after a cut; cuts count without the periods skipped.
   int node_at(int cut) const { return cut >= seam_ ? cut + skipped_ * period() : cut; }
 
   void expand(int cut) {
@@ -175,7 +175,7 @@ class Search {
     return strategy;
   }
 
-  /// The stage that made `entry`, found again; `later`: nodes skipped before it.
+  /// Returns the stage that made `entry`, found again; `later`: nodes skipped before it.
   Stage stage_of(int begin, int later, const Entry& entry, const Key& after) {
     const Entry& before = at(begin).entry(entry.entry);
     std::vector<std::vector<Path>> paths{{Path{.key = at(begin).key(entry.state)}}};

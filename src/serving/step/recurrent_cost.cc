@@ -14,7 +14,7 @@ RecurrentCost::RecurrentCost(const PassPrices& prices) : prices_(prices) {
   }
 }
 
-/// The chunked scan of training (zoo/mamba_operators.cc) over so many tokens of prompts.
+/// Returns the chunked scan of training (zoo/mamba_operators.cc) over so many tokens of prompts.
 Part RecurrentCost::scan(std::size_t kind, std::int64_t tokens) const {
   Part part;
   const zoo::Model& model = prices_.model();

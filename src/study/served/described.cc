@@ -180,7 +180,7 @@ void take_load(const std::string& text, RowCase& row, const std::string& where, 
   row.requests.concurrency = seats ? *seats : 0;
 }
 
-/// The framework of a launch line; "" for other texts.
+/// Returns the framework of a launch line; "" for other texts.
 std::string framework_of(const std::string& text) {
   return text.starts_with("vllm serve")                           ? "vllm"
          : text.find("sglang.launch_server") != std::string::npos ? "sglang"

@@ -132,7 +132,7 @@ class Reader {
     return made ? std::move(*made) : RowCase{};
   }
 
-  /// The last of the settings that names one, else the profile's.
+  /// Returns the last of the settings that names one, else the profile's.
   std::string machine_of(const std::vector<study::Setting>& settings) const {
     std::string machine = profile_.machine;
     for (const study::Setting& setting : settings) {

@@ -18,7 +18,7 @@ constexpr std::int32_t kMostExtent = 64;
 constexpr std::int32_t kMostNodes = 256;
 constexpr std::int64_t kMostTopK = 32;
 
-/// A whole number in a range.
+/// Returns a whole number in a range.
 std::int64_t whole_number(Reader& read, std::string_view name, std::int64_t otherwise,
                           std::int64_t most) {
   const auto value = read.optional<std::int64_t>(name, otherwise);

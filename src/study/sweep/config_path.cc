@@ -34,7 +34,7 @@ std::optional<std::size_t> find_item(const ConfigNode& list, const std::string& 
   return is_number && number < list.items.size() ? std::optional(number) : std::nullopt;
 }
 
-/// The field of a map; a new one, empty, where there is none.
+/// Returns the field of a map; a new one, empty, where there is none.
 ConfigNode& field_of(ConfigNode& map, const std::string& word, bool& is_new) {
   const auto found = std::find_if(map.fields.begin(), map.fields.end(),
                                   [&](const ConfigField& field) { return field.name == word; });

@@ -46,7 +46,7 @@ std::optional<Amount> amount(const std::string& text) {
   return std::nullopt;
 }
 
-/// The axis's value at a point, else what the study says.
+/// Returns the axis's value at a point, else what the study says.
 std::string text_at(const Study& study, std::size_t point, std::string_view name) {
   for (std::size_t axis = 0; axis < study.space.axes.size(); ++axis) {
     const ConfigNode* value = study.space.value(point, axis);

@@ -26,7 +26,7 @@ std::string pool_name(const std::string& store, const StoreHead& head) {
   return store + ".pool-" + head.study.substr(0, kHashShown);
 }
 
-/// The stores of all processes that there are or were.
+/// Returns the stores of all processes that there are or were.
 std::vector<std::string> rank_stores(const std::string& store) {
   std::vector<std::string> files;
   std::error_code ignored;

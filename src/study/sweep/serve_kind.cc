@@ -126,7 +126,8 @@ class RequestFields {
   Service& service_;
 };
 
-/// The engine as it serves the model: what it does not state of formats the checkpoint says.
+/// Returns the engine as it serves the model: what it does not state of formats the checkpoint
+/// says.
 serving::Engine read_engine(Reader& read) {
   const ConfigNode* model = read.child("model", true);
   const auto checkpoint = model == nullptr || model->kind != ConfigNode::Kind::map
@@ -169,7 +170,7 @@ Result<Service> read_service(const ConfigNode& description) {
   return read.finish(std::move(service));
 }
 
-/// A file's own text, since it may change under its name.
+/// Returns a file's own text, since it may change under its name.
 std::string file_inputs(const std::string& what, const std::string& file) {
   const auto text = read_file(file);
   return "\n" + what + " " + (text ? input_hash(*text) : "missing " + file);

@@ -136,7 +136,7 @@ std::vector<std::int64_t> Families::sorted_ranks(std::uint32_t group) const {
   return ranks;
 }
 
-/// The first family of [first, end) that has none of the ranks; end when all have.
+/// Returns the first family of [first, end) that has none of the ranks; end when all have.
 std::size_t Families::first_free(std::size_t first, const std::vector<std::int64_t>& ranks) const {
   const auto free = std::find_if(
       taken_.begin() + static_cast<std::ptrdiff_t>(first), taken_.end(), [&](const auto& by_rank) {

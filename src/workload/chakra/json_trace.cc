@@ -89,7 +89,8 @@ class JsonReader {
     return text_.size();  // left to the parser to refuse
   }
 
-  /// The bracket of the list "traceEvents" of the object that starts here; npos when it has none.
+  /// Returns the bracket of the list "traceEvents" of the object that starts here; npos when it has
+  /// none.
   std::size_t list_of_events(std::size_t end) const {
     constexpr std::string_view kKey = "\"traceEvents\"";
     std::size_t depth = 0;

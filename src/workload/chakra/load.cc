@@ -89,7 +89,7 @@ class Loader {
     return file_ != nullptr && assign(rank, *file_);
   }
 
-  /// The file, or that with the same bytes; null after a mistake.
+  /// Returns the file, or that with the same bytes; null after a mistake.
   const ReadFile* read(const FileIdentity& identity, const std::string& path, std::int64_t rank) {
     mistakes_.begin(path);
     std::string_view bytes;

@@ -54,7 +54,7 @@ const Value* ProgramBuilder::find(const NodeRecord& record, Attribute attribute,
   return value;
 }
 
-/// A whole number from 0 to `most`; 0 when it is missing or wrong.
+/// Returns a whole number from 0 to `most`; 0 when it is missing or wrong.
 std::int64_t ProgramBuilder::whole(const NodeRecord& record, Attribute attribute, bool required,
                                    std::int64_t most) {
   const Value* value = find(record, attribute, required);

@@ -25,7 +25,7 @@ ConfigNode* child_of(ConfigNode& node, std::string_view name) {
   return at == node.fields.end() ? nullptr : &at->value;
 }
 
-/// The leaf at the path, with the maps on its way.
+/// Returns the leaf at the path, with the maps on its way.
 ConfigNode& made(ConfigNode& node, std::string_view path, int line) {
   ConfigNode* at = &node;
   while (!path.empty()) {
@@ -55,8 +55,8 @@ void remove(ConfigNode& node, std::string_view path) {
   }
 }
 
-/// The value of ${...} in a leaf at `path`; nullptr: none. `.x` stands beside the leaf, `..x`
-/// beside the map that holds it.
+/// Returns the value of ${...} in a leaf at `path`; nullptr: none. `.x` stands beside the leaf,
+/// `..x` beside the map that holds it.
 const ConfigNode* referred(const ConfigNode& root, std::string_view path, std::string_view name) {
   if (!name.starts_with('.')) {
     return at_path(root, name);

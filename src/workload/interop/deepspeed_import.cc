@@ -18,7 +18,7 @@ void ignore_all(Reader& read, std::span<const std::string_view> names) {
   }
 }
 
-/// A whole number, also in the form 5e8 that DeepSpeed's examples use.
+/// Returns a whole number, also in the form 5e8 that DeepSpeed's examples use.
 std::optional<std::int64_t> whole(Reader& read, std::string_view name, std::int64_t least) {
   constexpr double kMost = 1e12;
   const auto number = read.maybe<double>(name);

@@ -10,7 +10,7 @@
 namespace orrery::interop {
 namespace {
 
-/// The ZeRO stage of a ds_config.json that the script writes; nothing where it states none.
+/// Returns the ZeRO stage of a ds_config.json that the script writes; nothing where it states none.
 std::optional<std::int64_t> stage_of(const std::string& text, const std::string& file) {
   const auto node = parse_config(text, file, ConfigSyntax::json);
   const ConfigNode* zero = node ? node->find("zero_optimization") : nullptr;

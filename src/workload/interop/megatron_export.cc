@@ -279,7 +279,7 @@ std::vector<std::string> launcher(const plan::Plan& plan, const ExportOptions& o
           "pretrain_gpt.py"};
 }
 
-/// A flag and its values a line, continued with backslashes.
+/// Returns a flag and its values a line, continued with backslashes.
 std::string command_text(const std::vector<std::string>& line,
                          const std::vector<std::string>& words) {
   std::string text = joined(line, " ");

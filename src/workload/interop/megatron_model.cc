@@ -38,7 +38,7 @@ JsonObject gpt2(const ModelArguments& m) {
   return config;
 }
 
-/// The fields that all families of Llama's shape share.
+/// Returns the fields that all families of Llama's shape share.
 JsonObject decoder(std::string_view type, const ModelArguments& m, std::int64_t ffn,
                    std::string_view function = "silu") {
   JsonObject config;
@@ -196,7 +196,7 @@ JsonObject bert(Arguments& arguments, const ModelArguments& m) {
   return config;
 }
 
-/// A model that no checkpoint's family has.
+/// Returns a model that no checkpoint's family has.
 JsonObject any_decoder(const ModelArguments& m) {
   JsonObject config = decoder("decoder", m, m.ffn, m.function);
   config.field("gated", m.gated);

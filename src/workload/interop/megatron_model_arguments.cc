@@ -42,7 +42,7 @@ void read_width(Arguments& arguments, ModelArguments& m) {
   m.ffn = arguments.number_or("--ffn-hidden-size", standard);
 }
 
-/// The letters of a hybrid model whose shares of attention and of MLPs are given. Source:
+/// Returns the letters of a hybrid model whose shares of attention and of MLPs are given. Source:
 /// megatron/core/ssm/mamba_hybrid_layer_allocation.py of core 0.14.
 std::string hybrid_letters(std::int64_t layers, double attention, double mlp) {
   std::string letters(static_cast<std::size_t>(layers), 'M');
@@ -130,7 +130,8 @@ constexpr auto kTokenizers = std::to_array<TokenizerFamily>({
     {"llama", 32000},
 });
 
-/// The vocabulary of a tokenizer that the line names, with a note; 0 when it is none of these.
+/// Returns the vocabulary of a tokenizer that the line names, with a note; 0 when it is none of
+/// these.
 std::int64_t tokenizer_vocabulary(Arguments& arguments) {
   std::string names;
   for (const std::string_view flag :

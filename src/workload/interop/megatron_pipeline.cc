@@ -20,7 +20,8 @@ constexpr std::string_view kFirst = "--decoder-first-pipeline-num-layers";
 constexpr std::string_view kLast = "--decoder-last-pipeline-num-layers";
 constexpr std::size_t kMostLetters = std::size_t{1} << 16;
 
-/// One pass of the layout's "x*n": the item before the star n times. nullopt when it is too long.
+/// Returns one pass of the layout's "x*n": the item before the star n times. nullopt when it is too
+/// long.
 std::optional<std::string> unroll(const std::string& text, bool parentheses) {
   std::string result;
   std::size_t at = 0;

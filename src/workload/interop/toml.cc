@@ -120,7 +120,7 @@ class TomlParser {
     return path;
   }
 
-  /// The map at `path`, made where it is missing; nullptr when a value stands there.
+  /// Returns the map at `path`, made where it is missing; nullptr when a value stands there.
   ConfigNode* descend(const Path& path) {
     ConfigNode* at = &root_;
     Path so_far;

@@ -32,7 +32,7 @@ int gemm_launches(const zoo::ModelOperator& op, const graph::GemmShape& shape,
   return op.weights == zoo::Weights::adapter ? op.forward_kernels : 1;
 }
 
-/// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which.
+/// Returns one of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which.
 graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suffix,
                               const graph::GemmShape& shape, const plan::Plan& plan) {
   graph::Operator result{.name = op.name + std::string(suffix),

@@ -184,7 +184,7 @@ std::vector<std::vector<StageMemory>> memory_by_class(const zoo::Model& model,
   return all;
 }
 
-/// The bytes that nothing uses; below 0: that are missing.
+/// Returns the bytes that nothing uses; below 0: that are missing.
 Bytes room_of(const StageMemory& stage) {
   return stage.capacity - stage.total();
 }

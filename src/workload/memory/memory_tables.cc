@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostInFlight = 256;  // of a split
 
-/// The number of `value` among `values`, where it is put if it is new.
+/// Returns the number of `value` among `values`, where it is put if it is new.
 template <class T>
 std::size_t number_of(std::vector<T>& values, const T& value) {
   const auto found = std::ranges::find(values, value);

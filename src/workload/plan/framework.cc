@@ -15,7 +15,8 @@
 namespace orrery::plan {
 namespace {
 
-/// The numbers of "2024-12" or "v25.09.01"; empty when there is none or something else between.
+/// Returns the numbers of "2024-12" or "v25.09.01"; empty when there is none or something else
+/// between.
 std::vector<std::int64_t> release_numbers(std::string_view text) {
   std::vector<std::int64_t> numbers;
   bool inside = false;
@@ -54,7 +55,7 @@ bool set_field(Plan& plan, const FrameworkField& field, Error& mistakes) {
   return known;
 }
 
-/// The year that a release is named after ("2024-12", "25.09"); 0: after none.
+/// Returns the year that a release is named after ("2024-12", "25.09"); 0: after none.
 std::int64_t year_of(const std::vector<std::int64_t>& numbers) {
   constexpr std::int64_t kCentury = 2000;
   constexpr std::int64_t kShort = 17;  // the first year of this century that kFirstYear allows

@@ -92,7 +92,7 @@ void add(RankLayout& layout, Axis axis, std::vector<graph::Digit> digits) {
   }
 }
 
-/// The members from number a to number b of the innermost ones, a dividing b.
+/// Returns the members from number a to number b of the innermost ones, a dividing b.
 std::vector<graph::Digit> between(const std::vector<graph::Digit>& digits, std::int64_t a,
                                   std::int64_t b) {
   const auto inner = split(digits, b);

@@ -20,7 +20,7 @@ bool in_single(const Plan& plan) {
          graph::bits_of(plan.compute_type) < graph::bits_of(graph::DataType::fp32);
 }
 
-/// One GEMM of an adapter; fields that neither of them has are empty.
+/// Returns one GEMM of an adapter; fields that neither of them has are empty.
 zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, Role role,
                                 const graph::GemmShape& shape) {
   zoo::ModelOperator op;
@@ -102,7 +102,7 @@ zoo::ModelOperator join_of(const zoo::ModelOperator& base, const Plan& plan, int
   return op;
 }
 
-/// The input in fp32 for each matrix, and its gradient in the compute type again.
+/// Returns the input in fp32 for each matrix, and its gradient in the compute type again.
 zoo::ModelOperator cast_of(zoo::ModelOperator& base, const Plan& plan, int matrices) {
   zoo::ModelOperator op = streaming(base, "_lora_cast", Role::adapter_join, zoo::GemmSplit::row);
   const Bytes single =

@@ -27,7 +27,7 @@ constexpr RunList::Piece inputs(std::int64_t chunk) {
 constexpr RunList::Piece weights(std::int64_t chunk) {
   return {Direction::weight_gradient, chunk};
 }
-/// A forward of `chunk` and a backward of the other one.
+/// Returns a forward of `chunk` and a backward of the other one.
 constexpr RunList::Piece both(std::int64_t chunk) {
   return {Direction::forward_backward, chunk};
 }

@@ -83,7 +83,7 @@ Bytes key_value_tensor(const Shapes& shapes) {
   return shapes.tensor(with_compressed(shapes, shapes.tokens), shapes.key + shapes.value);
 }
 
-/// The sinks' parameters.
+/// Returns the number of the sinks' parameters.
 std::int64_t sinks(const Model& model) {
   return model.sinks ? model.heads : 0;
 }

@@ -170,7 +170,7 @@ class OpenLoop {
     }
   }
 
-  /// The largest of a class, with the age of what is in flight.
+  /// Returns the largest mean latency of a class, with the age of what is in flight.
   double mean_latency() const {
     double largest = 0;
     for (std::uint32_t of = 0; of < classes(); ++of) {

@@ -36,7 +36,7 @@ std::vector<std::size_t> grid_ports(const RouterGraph& graph) {
   return ports;
 }
 
-/// A port for every place of each dimension, its own left out.
+/// Returns a port for every place of each dimension, its own left out.
 std::vector<std::size_t> butterfly_ports(const RouterGraph& graph) {
   std::vector<std::size_t> ports;
   const auto add_line = [&](std::int32_t at, std::int32_t extent, std::size_t first) {
@@ -73,7 +73,7 @@ std::vector<std::size_t> staged_ports(const RouterGraph& graph) {
   return ports;
 }
 
-/// A port for every router of the group, its own left out, then those to other groups.
+/// Returns a port for every router of the group, its own left out, then those to other groups.
 std::vector<std::size_t> dragonfly_ports(const RouterGraph& graph, std::size_t radix) {
   const auto group = static_cast<std::size_t>(graph.extents[0]);
   std::vector<std::size_t> ports;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kMostPasses = 2e10;
 
-/// The links of a route by hash; nothing: none leads there.
+/// Returns the links of a route by hash; nothing: none leads there.
 std::optional<std::vector<std::int32_t>> links_of(topology::Router& router,
                                                   const network::FlowRequest& flow,
                                                   std::uint64_t key) {

@@ -9,19 +9,22 @@
 Model (src/study/trust.h): e = ln(measured / predicted) of a time (of a rate with the sign changed) has four independent
 parts, each normal: kind of run, framework, origin of the coefficients, and a rest. Their variances are what maximises the
 likelihood of all rows (expectation and maximisation, 300 rounds); the rest of a kind is the variance inside groups of one
-table, machine, framework and kind. A combination of kind, framework and origin with rows of its own gets their tenth and
-ninetieth percentile, drawn towards -+1.2816 sigma by the weight 1 / (1 + F / DRAW), F its folds. A fold is one
-table, machine and first key column (mostly the model); rows of a fold weigh 1 / sqrt(rows of the fold), since they are
+table, machine, framework and kind. A combination of kind, framework and origin with rows of its own gets the narrowest interval
+that holds HELD of them (of e the narrowest factor, so that one long tail does not widen all), drawn towards -+1.2816 sigma
+by the weight 1 / (1 + F / DRAW), F its folds. A fold is one table, machine and first key column (mostly the model); rows of a fold weigh 1 / sqrt(rows of the fold), since they are
 wrong together.
 
 Tables in UNSTATED are left out: settings that decide their level (batch, machine, what bound the run) are not published, so
 that their errors are those of an assumption. So are the times of UNSTATED_LOADS, whose submitters choose the load.
 
-Printed to standard error: how many rows a fit without their fold covers, in all and by table and machine. DRAW and SPREAD
-(percentiles of few folds are too narrow: they are widened by 1 + SPREAD / F) are chosen so that this is 80 %.
+Printed to standard error: how many rows a fit without their fold covers, in all and by table and machine. DRAW, SPREAD
+(intervals of few folds are too narrow: they are widened by 1 + SPREAD / F) and HELD (the narrowest interval suits the rows
+that it was chosen on) are chosen so that this is 80 %.
 """
 import argparse
+import bisect
 import collections
+import itertools
 import json
 import math
 import sys
@@ -30,6 +33,7 @@ MOST = 0.7  # of |e|: what is further off is another cause than those here
 ROUNDS = 300
 DRAW = 1.0
 SPREAD = 1.0
+HELD = 0.85
 FLOOR = 0.02  # identical settings of two submitters differ by 2.1 % on the median; their memory does not
 BYTES = ("memory", "reserved")
 EIGHTY = 1.2815515655446004
@@ -115,16 +119,19 @@ def variances(rows):
     return parts, rest
 
 
-def percentile(rows, share):
-    """Of e, by weight."""
+def narrowest(rows, share):
+    """The ends of e, and its median, of the least exp(high) - exp(low) that holds so much of the weight."""
     ordered = sorted(rows, key=lambda row: row.e)
-    wanted = share * sum(row.weight for row in ordered)
-    reached = 0.0
-    for row in ordered:
-        reached += row.weight
-        if reached >= wanted:
-            return row.e
-    return ordered[-1].e
+    upto = [0.0, *itertools.accumulate(row.weight for row in ordered)]
+
+    def reached(weight):
+        return min(bisect.bisect_left(upto, weight * (1 - 1e-12)), len(ordered)) - 1
+
+    wanted = share * upto[-1]
+    first = [i for i in range(len(ordered)) if upto[i] + wanted <= upto[-1] * (1 + 1e-12)]
+    pairs = [(ordered[i].e, ordered[reached(upto[i] + wanted)].e) for i in first]
+    low, high = min(pairs, key=lambda pair: math.exp(pair[1]) - math.exp(pair[0]))
+    return low, min(max(ordered[reached(upto[-1] / 2)].e, low), high), high
 
 
 class Fit:
@@ -138,10 +145,10 @@ class Fit:
             folds = len({row.fold for row in cell})
             half = EIGHTY * self.sigma(names)
             wider = 1 + SPREAD / folds
-            middle = percentile(cell, 0.5)
+            least, middle, most = narrowest(cell, HELD)
             own = folds / (folds + DRAW)
-            low = own * (middle + wider * (percentile(cell, 0.1) - middle)) - (1 - own) * half
-            high = own * (middle + wider * (percentile(cell, 0.9) - middle)) + (1 - own) * half
+            low = own * (middle + wider * (least - middle)) - (1 - own) * half
+            high = own * (middle + wider * (most - middle)) + (1 - own) * half
             self.cells[names] = (len(cell), low, high)
 
     def sigma(self, names):

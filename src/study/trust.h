@@ -12,10 +12,9 @@
 ///              it or inferred from those of another; of memory, whose autograd keeps tensors
 ///   rest       what differs between rows that have all of these and the machine in common
 ///
-/// interval80 = predicted x exp([low, high]), which 80 % of such rows lie in: of a combination that
-/// has rows its tenth and ninetieth percentile, drawn towards -+1.2816 sigma where it has few; else
-/// -+1.2816 sigma. For times it reaches at least 2 % either way: identical settings differ by that
-/// much.
+/// interval80 = predicted x exp([low, high]), which 80 % of such rows lie in: the narrowest one of
+/// a combination that has rows, drawn towards -+1.2816 sigma where it has few; else -+1.2816
+/// sigma. For times it reaches at least 2 % either way: identical settings differ by that much.
 ///
 /// Two predictions: what they have in common cancels in their ratio. joint_sigma^2 = both rests,
 /// and of both what differs: kind, framework, and (unless it is the same machine) origin.
@@ -91,9 +90,9 @@ struct Range {
 struct Trust {
   Causes causes;
   Sigma sigma;
-  double low = 0;                    ///< of e, the tenth percentile
-  double high = 0;                   ///< the ninetieth
-  std::int64_t rows = 0;             ///< that the percentiles are of; 0: of no such combination
+  double low = 0;                    ///< of e, where its 80 % begin
+  double high = 0;                   ///< and where they end
+  std::int64_t rows = 0;             ///< that low and high are of; 0: of no such combination
   std::vector<Validated> nearest{};  ///< most alike first
   std::string next{};                ///< what to measure to narrow the interval most
   /// The ninety-fifth percentile of single steps over their median, where that is known: the least
@@ -101,8 +100,8 @@ struct Trust {
   std::optional<Range> p95{};
 };
 
-/// The tenth and ninetieth percentile of what is measured where `predicted` is; of a rate both
-/// change places.
+/// Returns what 80 % of measured values lie in where `predicted` is; of a rate both ends change
+/// places.
 Range interval80(const Trust& trust, double predicted, bool rate = false);
 
 /// Errors of predictions, by cause.

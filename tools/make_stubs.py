@@ -170,7 +170,7 @@ def keyword_type(option: dict) -> str:
 def function_of(command: str, options: list[dict], result: str) -> str:
     named = [option for option in options if option["name"] not in ("json", "csv") and option["name"].isidentifier()
              and not keyword.iskeyword(option["name"]) and not option["positional"]]
-    words = {"validate": "*tables: str, ", "collective": "kind: str, *, ",
+    words = {"validate": "*file: str, ", "collective": "kind: str, *, ",
              "sweep": "study: _Study, "}.get(command, "*, ")
     keywords = ",\n        ".join(f"{option['name']}: {keyword_type(option)} | None = ..." for option in named)
     return f"def {command}({words}{keywords}) -> {result}: ...\n"

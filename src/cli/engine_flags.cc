@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/plain_fields.h"
 #include "cli/request_flags.h"
 #include "cli/step_flags.h"
 #include "serving/plan_search.h"
@@ -46,14 +47,8 @@ void EngineFlags::declare_fields(Options& options) {
                               std::string_view sentence) {
     FieldFlag& its = fields_[at++];
     const std::string flag = serving::flag_of_field(section, field);
-    using T = std::remove_cvref_t<decltype(serving::Engine().*member)>;
-    if (std::ranges::count(kOwn, flag) > 0) {
-      return;
-    }
-    if constexpr (std::is_same_v<T, bool>) {
-      options.boolean(flag, its.text, std::string(sentence));
-    } else {
-      options.value(flag, its.text, "VALUE", std::string(sentence));
+    if (std::ranges::count(kOwn, flag) == 0) {
+      declare_field(options, flag, its.text, member, sentence);
     }
   });
   for (const serving::ForeignFlag& foreign : serving::foreign_flags()) {

@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
+#include "cli/plain_fields.h"
 #include "cli/progress.h"
 #include "machine/device_groups.h"
 #include "machine/machine.h"
@@ -39,8 +40,8 @@ class FlitCommand : public Command {
   void declare(Options& options) override {
     options.positional("FILE", file_, "the network and its load, as YAML");
     options.value("--booksim", booksim_, "FILE", "a configuration file of BookSim 2, unchanged");
-    const auto declare_fields = [&](std::string_view name, auto, std::string_view sentence) {
-      options.value(flag_of(name), given_[std::string(name)], "VALUE", std::string(sentence));
+    const auto declare_fields = [&](std::string_view name, auto member, std::string_view sentence) {
+      declare_field(options, flag_of(name), given_[std::string(name)], member, sentence);
     };
     options.group("Network and load");
     flit::Experiment::fields(declare_fields);

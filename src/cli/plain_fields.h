@@ -19,20 +19,40 @@
 
 namespace orrery::cli {
 
-template <class T>
-constexpr const char* kind_of_value() {
-  if constexpr (std::is_same_v<T, Time> || std::is_same_v<T, Duration>) {
+/// Returns the help text's word for a value of a struct's field.
+template <class T, class Struct>
+std::string kind_of_field(T Struct::* /*field*/) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "[BOOL]";
+  } else if constexpr (std::is_same_v<T, Time> || std::is_same_v<T, Duration>) {
     return "TIME";
   } else if constexpr (std::is_same_v<T, Bytes>) {
-    return "SIZE";
+    return "BYTES";
   } else if constexpr (std::is_same_v<T, Bandwidth>) {
     return "RATE";
+  } else if constexpr (std::is_enum_v<T>) {
+    std::string names;
+    for (const Named<T>& entry : kNames<T>) {
+      names += (names.empty() ? "{" : ",") + std::string(entry.name);
+    }
+    return names + "}";
   } else if constexpr (std::is_integral_v<T>) {
     return "INT";
   } else if constexpr (std::is_floating_point_v<T>) {
     return "NUMBER";
   } else {
-    return "NAME";
+    return "TEXT";
+  }
+}
+
+/// Declares the flag of a struct's field.
+template <class T, class Struct>
+void declare_field(Options& options, const std::string& flag, std::optional<std::string>& text,
+                   T Struct::*field, std::string_view meaning) {
+  if constexpr (std::is_same_v<T, bool>) {
+    options.boolean(flag, text, std::string(meaning));
+  } else {
+    options.value(flag, text, kind_of_field(field), std::string(meaning));
   }
 }
 
@@ -42,13 +62,7 @@ class FieldFlags {
  public:
   void declare(Options& options) {
     Query::fields([&](std::string_view name, auto member, std::string_view meaning) {
-      using T = std::remove_cvref_t<decltype(std::declval<Query>().*member)>;
-      std::optional<std::string>& text = given_[std::string(name)];
-      if constexpr (std::is_same_v<T, bool>) {
-        options.boolean(flag_of(name), text, std::string(meaning));
-      } else {
-        options.value(flag_of(name), text, kind_of_value<T>(), std::string(meaning));
-      }
+      declare_field(options, flag_of(name), given_[std::string(name)], member, meaning);
     });
   }
   Query read(Error& mistakes) const {

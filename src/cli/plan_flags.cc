@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/reader.h"
+#include "cli/plain_fields.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/plan/aliases.h"
@@ -16,31 +17,6 @@
 #include "workload/plan/shard.h"
 
 namespace orrery::cli {
-namespace {
-
-/// Returns the help text's word for a value of the type.
-template <class T>
-std::string kind_of() {
-  if constexpr (std::is_same_v<T, Time>) {
-    return "TIME";
-  } else if constexpr (std::is_same_v<T, Bytes>) {
-    return "BYTES";
-  } else if constexpr (std::is_enum_v<T>) {
-    std::string names;
-    for (const Named<T>& entry : kNames<T>) {
-      names += (names.empty() ? "{" : ",") + std::string(entry.name);
-    }
-    return names + "}";
-  } else if constexpr (std::is_integral_v<T>) {
-    return "INT";
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return "NUMBER";
-  } else {
-    return "TEXT";
-  }
-}
-
-}  // namespace
 
 void PlanFlags::declare(Options& options, bool with_file, bool alone) {
   if (with_file) {
@@ -53,12 +29,10 @@ void PlanFlags::declare(Options& options, bool with_file, bool alone) {
     std::optional<std::string>& text = given_[std::string(name)];
     const std::string help =
         std::string(meaning) + (alone ? "; " + plan::default_text(name) : std::string());
-    if constexpr (std::is_same_v<T, bool>) {
-      options.boolean(flag_of(name), text, help);
-    } else if constexpr (std::is_same_v<T, plan::OverlapExperts>) {
-      options.value_or(flag_of(name), text, kind_of<T>(), "true", help);
+    if constexpr (std::is_same_v<T, plan::OverlapExperts>) {
+      options.value_or(flag_of(name), text, kind_of_field(member), "true", help);
     } else {
-      options.value(flag_of(name), text, kind_of<T>(), help);
+      declare_field(options, flag_of(name), text, member, help);
     }
   });
   for (const plan::Alias& alias : plan::kAliases) {

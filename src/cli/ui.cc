@@ -13,6 +13,7 @@
 #include "base/reader.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/plain_fields.h"
 #include "report/cell.h"
 #include "report/json_writer.h"
 #include "report/node_json.h"
@@ -176,11 +177,12 @@ Result<std::string> choices(const std::string&) {
       }
     });
     json.key("engine_fields").begin_array();
-    serving::Engine::fields([&](std::string_view section, std::string_view name, auto,
+    serving::Engine::fields([&](std::string_view section, std::string_view name, auto member,
                                 std::string_view sentence) {
       if (!names_file(name)) {
-        write_option(
-            json, {.name = fmt::format("{}.{}", section, name), .sentence = std::string(sentence)});
+        write_option(json, {.name = fmt::format("{}.{}", section, name),
+                            .kind = kind_of_field(member),
+                            .sentence = std::string(sentence)});
       }
     });
     json.end_array();

@@ -44,11 +44,11 @@ class QuickBound::Memo {
   Result<Energy> least_energy(const plan::Plan& plan) { return tables_.kernel_energy(plan); }
 
   Result<Bytes> least_memory(const plan::Plan& plan) {
-    const auto site = tables_.site(plan);
-    if (!site || tables_.parts_of(plan) == nullptr) {
-      return fail(site ? Error("a plan that check() accepts") : site.error());
+    const auto machine = tables_.fitted(plan);  // memory knows no clocks
+    if (!machine || tables_.parts_of(plan) == nullptr) {
+      return fail(machine ? Error("a plan that check() accepts") : machine.error());
     }
-    return tables_.memory().least(plan, *site->machine);
+    return tables_.memory().least(plan, **machine);
   }
 
  private:

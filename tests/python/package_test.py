@@ -103,6 +103,18 @@ class Commands(unittest.TestCase):
         thread.join()
         self.assertGreater(during, 100)
 
+    def test_a_table_of_published_runs_has_the_mean_of_its_errors(self):
+        table = orrery.validate(table="korthikanti2022_table5")
+        errors = [abs(row.error) for row in table.predictions if row.scored]
+        self.assertEqual(len(errors), table.scored_rows)
+        self.assertAlmostEqual(table.mape, sum(errors) / len(errors))
+
+    def test_no_plan_that_is_found_is_faster_than_the_bound(self):
+        found = orrery.plan(model="gpt2", machine="dgx-a100-80g", devices=4, global_batch=16)
+        self.assertLessEqual(found.bound_s, found.best.step_time_s)
+        plan = {name: value for name, value in found.best.plan.asdict().items() if value != ""}
+        run = orrery.simulate(model="gpt2", machine="dgx-a100-80g", plan=plan)
+        self.assertEqual(run.step_time_s, found.best.step_time_s)
 
     def test_the_package_is_the_command(self):
         for words in (["show", "model", "gpt2"], ["show", "model", "gtp2"]):

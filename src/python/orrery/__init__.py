@@ -63,9 +63,9 @@ def collective(kind, **options):
     return run("collective", kind, **options)
 
 
-def validate(*tables, **options):
-    """Predictions beside published results: `orrery validate TABLE...`."""
-    return run("validate", *tables, **options)
+def validate(*file, **options):
+    """Predictions beside published results: `orrery validate --table NAME`, or rows of a file of your own."""
+    return run("validate", *file, **options)
 
 
 def sweep(study, store=None, **options):

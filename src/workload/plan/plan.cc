@@ -4,74 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <set>
-#include <type_traits>
 
 #include "base/collect.h"
 #include "base/config_node.h"
 #include "base/fields.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "workload/plan/aliases.h"
 
 namespace orrery::plan {
-namespace {
-
-struct Scale {
-  std::int64_t factor;
-  std::string_view unit;
-};
-
-/// The largest unit of which `value` is a whole number, so that reading it back is exact.
-template <std::size_t N>
-std::string exact(std::int64_t value, const std::array<Scale, N>& scales) {
-  for (const Scale& scale : scales) {
-    if (value % scale.factor == 0 && value != 0) {
-      return fmt::format("{} {}", value / scale.factor, scale.unit);
-    }
-  }
-  return "0";
-}
-
-constexpr std::array kByteScales{Scale{std::int64_t{1} << 30, "GiB"},
-                                 Scale{std::int64_t{1} << 20, "MiB"},
-                                 Scale{std::int64_t{1} << 10, "KiB"}, Scale{1, "B"}};
-constexpr std::array kTimeScales{Scale{1'000'000'000'000, "s"}, Scale{1'000'000'000, "ms"},
-                                 Scale{1'000'000, "us"}, Scale{1'000, "ns"}, Scale{1, "ps"}};
-
-/// A double-quoted YAML scalar.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return result + '"';
-}
-
-template <class T>
-std::string shown(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return quoted(value);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
-  } else if constexpr (std::is_enum_v<T>) {
-    return std::string(name_of(value));
-  } else if constexpr (std::is_same_v<T, Bytes>) {
-    return exact(value.value(), kByteScales);
-  } else if constexpr (std::is_same_v<T, Time>) {
-    return exact(value.value(), kTimeScales);
-  } else {
-    return fmt::format("{}", value);
-  }
-}
-
-}  // namespace
-
 Error PlacedPlan::placed(Error mistakes) const {
   std::set<std::string, std::less<>> open;
   Plan::fields([&](std::string_view name, auto, std::string_view) {
@@ -153,7 +96,7 @@ Result<Plan> load_plan(const std::string& name_or_path) {
 std::string field_text(const Plan& plan, std::string_view field) {
   std::string text;
   Plan::fields([&](std::string_view name, auto member, std::string_view) {
-    text = name == field ? shown(plan.*member) : text;
+    text = name == field ? exact_text(plan.*member) : text;
   });
   return text;
 }
@@ -161,7 +104,8 @@ std::string field_text(const Plan& plan, std::string_view field) {
 std::string to_yaml(const Plan& plan) {
   std::string text;
   Plan::fields([&](std::string_view name, auto member, std::string_view help) {
-    text += fmt::format("{:<40} # {}\n", fmt::format("{}: {}", name, shown(plan.*member)), help);
+    text +=
+        fmt::format("{:<40} # {}\n", fmt::format("{}: {}", name, exact_text(plan.*member)), help);
   });
   return text;
 }

@@ -43,7 +43,11 @@ python3 -B tools/check_layers.py .
 python3 -B tools/check_tree.py .
 
 step "check: unit, property and validation tests with assertions and checked indices; parsers on mutated input; install, find_package(orrery), Debian packages"
-build_and_test check all 'unit|property|validation|fuzz|install' slow
+# All at once compiles in a third less time with the rooms' headers precompiled; a folder that is there stays as it was
+# configured: a changed header then compiles what includes it.
+cold=()
+[ -e build/check/CMakeCache.txt ] || cold=(-DORRERY_COLD_BUILD=ON)
+build_and_test check all 'unit|property|validation|fuzz|install' slow "${cold[@]}"
 
 if $all; then
   step "release: what a user gets, slow tests"

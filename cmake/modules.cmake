@@ -55,7 +55,8 @@ endif()
 
 # orrery_precompile(target KIND HEADERS...) compiles the headers once for the first target of a kind and all
 # that come later: half of the time of an unoptimised source, a quarter of an optimised one. Sources include what
-# they use all the same; clang-tidy looks at them without (tools/run_tidy.py).
+# they use all the same; clang-tidy looks at them without (tools/run_tidy.py). With ORRERY_COLD_BUILD the rooms' own
+# headers are among them, with what their types instantiate: a third less to build all, and a change of one builds all.
 function(orrery_precompile target kind)
   get_property(first GLOBAL PROPERTY ORRERY_PRECOMPILED_${kind})
   if(first)
@@ -67,6 +68,14 @@ function(orrery_precompile target kind)
 endfunction()
 set(orrery_common_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional> <set>
     <span> <string> <string_view> <utility> <vector> <tl/expected.hpp> <fmt/format.h>)
+if(ORRERY_COLD_BUILD)
+  list(APPEND orrery_common_headers <bit> <chrono> <deque> <filesystem> <fstream> <iostream> <list> <queue> <random> <ranges>
+       <sstream> <unordered_map> <unordered_set> <variant> <fmt/ranges.h>
+       <base/collect.h> <base/csv.h> <base/fields.h> <base/file.h> <base/format.h> <base/listed_names.h> <base/lists.h>
+       <machine/machine.h> <machine/network/flit/open_loop.h> <collective/cost.h> <workload/interop/interop.h>
+       <simulate/simulate.h> <serving/metrics.h> <study/estimate_step.h> <study/run.h> <study/trust.h> <study/validate.h>
+       <planner/full/search.h>)
+endif()
 
 # orrery_unity(target) compiles its sources together, in batches of equal size and at most 32: every batch reads its
 # headers again. A folder in one batch cannot define a name twice.
@@ -92,7 +101,32 @@ function(orrery_optimise target)
     target_compile_options(${target} PRIVATE $<IF:$<BOOL:${ORRERY_QUICK_BUILD}>,-O0,-O1>)
     orrery_precompile(${target} cold_modules ${orrery_common_headers})
   else()
+    set_property(TARGET ${target} PROPERTY ORRERY_OPTIMISED TRUE)
     orrery_precompile(${target} modules ${orrery_common_headers})
+  endif()
+endfunction()
+
+# orrery_optimised_first(target LIBRARIES...) links the optimised ones of the libraries, and of theirs, before the
+# target's own objects. The linker keeps the first copy of a template's or inline function's instance: were it that of
+# unoptimised code, optimised code would call it, and simulations take twice the time.
+function(orrery_optimised_first target)
+  set(todo ${ARGN})
+  set(seen)
+  set(files)
+  while(todo AND ORRERY_QUICK_BUILD)
+    list(POP_FRONT todo library)
+    if(TARGET ${library} AND library MATCHES "^orrery_" AND NOT library IN_LIST seen)
+      list(APPEND seen ${library})
+      get_target_property(optimised ${library} ORRERY_OPTIMISED)
+      if(optimised)
+        string(APPEND files " $<TARGET_FILE:${library}>")
+      endif()
+      get_target_property(more ${library} INTERFACE_LINK_LIBRARIES)
+      list(APPEND todo ${more})
+    endif()
+  endwhile()
+  if(files)
+    target_link_options(${target} PRIVATE "SHELL:-Wl,--whole-archive${files} -Wl,--no-whole-archive")
   endif()
 endfunction()
 

@@ -35,10 +35,10 @@ for file in "$work/prefix/bin/orrery" "$work"/prefix/lib*/liborrery_base.a; do
   fi
 done
 
-# Packages go to the build folder, and nothing stays where cpack was run. gzip: what is thrown away need not be small.
+# Packages go to the build folder, and nothing stays where cpack was run. zstd: what is thrown away need not be small.
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
-cpack --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip >/dev/null
+cpack --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=zstd >/dev/null
 [ -z "$(ls -A)" ] || { echo "install_test: cpack leaves $(ls -A)" >&2; exit 1; }
 cd "$build"
 for package in packages/orrery_*.deb packages/orrery-dev_*.deb; do

@@ -72,6 +72,10 @@ class Driver {
                                     const Served& served);
   /// Says that the keys and values of a request have come.
   void deliver(std::size_t served);
+  /// So many more (or fewer) transfers share links of a dimension with this engine (KvTransfers).
+  void meet(int dimension, std::int64_t more);
+  /// Returns which part of its last step, alone, its collectives were on these links; 0: it waits.
+  double collective_share(int dimension) const;
   std::size_t copy_of(std::size_t served) const { return places_[served].copy; }
   const scheduler::RequestState& state_of(std::size_t served) const;
 
@@ -110,7 +114,8 @@ class Driver {
   /// To the next event. False: there is none.
   bool wait();
 
-  /// Accelerator and host, of `shapes_`, after so many adapters have been copied.
+  /// Accelerator and host, of `shapes_`, after so many adapters have been copied; collectives that
+  /// meet() transfers take twice as long.
   Time duration(std::int64_t copied);
   Time duration(const Ticks& ticks);
   void add_token(Copy& copy, const scheduler::Scheduled& entry, Time end, bool beside);
@@ -139,6 +144,8 @@ class Driver {
   bool stalled_ = false;  ///< nothing to do before poke()
   bool waiting_ = false;  ///< pp > 1: nothing to begin before a step ends or something comes
   bool only_prefill_ = false;
+  std::vector<std::int64_t> met_;  ///< transfers, by dimension
+  Time alone_{0};                  ///< of the last step, without them
   Ticks ticks_;
   Ticks next_;                  ///< of the step after, where they are formed ahead
   bool formed_ = false;         ///< `ticks_` were formed ahead

@@ -230,7 +230,26 @@ Time Driver::duration(std::int64_t copied) {
   run_.copying += copies;
   run_.busy += accelerator;
   run_.drawn += shapes_.energy();
-  return copies + with_host(run_.engine, accelerator, shapes_.most_requests());
+  Time shared = accelerator;
+  for (std::size_t dimension = 0; dimension < met_.size(); ++dimension) {
+    if (met_[dimension] > 0) {
+      shared += shapes_.collectives(static_cast<int>(dimension));
+    }
+  }
+  alone_ = copies + with_host(run_.engine, accelerator, shapes_.most_requests());
+  return copies + with_host(run_.engine, shared, shapes_.most_requests());
+}
+
+void Driver::meet(int dimension, std::int64_t more) {
+  const auto place = static_cast<std::size_t>(dimension);
+  met_.resize(std::max(met_.size(), place + 1));
+  met_[place] += more;
+}
+
+double Driver::collective_share(int dimension) const {
+  const bool waits = stalled_ || alone_ == Time(0) ||
+                     std::ranges::all_of(copies_, [](const Copy& c) { return c.unfinished == 0; });
+  return waits ? 0 : shapes_.collectives(dimension) / alone_;
 }
 
 Time Driver::duration(const Ticks& ticks) {

@@ -73,6 +73,10 @@ class Driver {
                                     const Served& served);
   /// Says that the keys and values of a request have come.
   void deliver(std::size_t served);
+  /// So many more (or fewer) transfers share links of a dimension with this engine (KvTransfers).
+  void meet(int dimension, std::int64_t more);
+  /// Returns which part of its last step, alone, its collectives were on these links; 0: it waits.
+  double collective_share(int dimension) const;
   std::size_t copy_of(std::size_t served) const { return places_[served].copy; }
   const scheduler::RequestState& state_of(std::size_t served) const;
 
@@ -112,7 +116,7 @@ class Driver {
   bool wait();
 
   /// Returns the time of accelerator and host, of `shapes_`, after so many adapters have been
-  /// copied.
+  /// copied; collectives that meet() transfers take twice as long.
   Time duration(std::int64_t copied);
   Time duration(const Ticks& ticks);
   void add_token(Copy& copy, const scheduler::Scheduled& entry, Time end, bool beside);
@@ -141,6 +145,8 @@ class Driver {
   bool stalled_ = false;  ///< nothing to do before poke()
   bool waiting_ = false;  ///< pp > 1: nothing to begin before a step ends or something comes
   bool only_prefill_ = false;
+  std::vector<std::int64_t> met_;  ///< transfers, by dimension
+  Time alone_{0};                  ///< of the last step, without them
   Ticks ticks_;
   Ticks next_;                  ///< of the step after, where they are formed ahead
   bool formed_ = false;         ///< `ticks_` were formed ahead

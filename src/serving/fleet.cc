@@ -270,9 +270,15 @@ void Fleet::begin_transfers(Member& member, Time at) {
                         member.run.cache.fixed(state.spec.prompt);
     const Placement to = place_of(member, *served);
     run_.moved_bytes += bytes * to.ranks();
-    network_->begin(at + run_.engine.handover, place_of(from, place.prefilled), to, bytes);
+    const Placement source = place_of(from, place.prefilled);
+    const int crossed = network_->crossed(source, to);
+    const double share =
+        std::max(from.driver->collective_share(crossed), member.driver->collective_share(crossed));
+    network_->begin(at + run_.engine.handover, source, to, bytes * (1 + share));
+    from.driver->meet(crossed, 1);
+    member.driver->meet(crossed, 1);
     place.moving = true;
-    moving_.push_back(request);
+    moving_.push_back({request, crossed});
   }
 }
 
@@ -281,12 +287,15 @@ void Fleet::end_transfers(Time at) {
     return;
   }
   for (const std::size_t transfer : network_->advance(at)) {
-    Place& place = places_[moving_[transfer]];
+    const Move& move = moving_[transfer];
+    Place& place = places_[move.request];
     place.moving = false;
     Member& from = *members_[static_cast<std::size_t>(place.prefill)];
+    from.driver->meet(move.crossed, -1);
     from.driver->let_go(place.prefilled);
     from.driver->poke(at);
     Member& to = *members_[static_cast<std::size_t>(place.member)];
+    to.driver->meet(move.crossed, -1);
     Served& served = to.run.requests[place.served];
     served.moved = at - served.first;
     to.driver->deliver(place.served);

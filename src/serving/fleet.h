@@ -111,6 +111,11 @@ class Fleet {
     bool moving = false;   ///< its keys and values are on the network
     bool aborted = false;  ///< nobody waits for it
   };
+  /// A Move is a transfer of keys and values.
+  struct Move {
+    std::size_t request = 0;
+    int crossed = 0;  ///< outermost dimension of the machine
+  };
   /// Ahead says what may happen next.
   struct Ahead {
     Member* first = nullptr;    ///< whose next step begins first
@@ -151,8 +156,8 @@ class Fleet {
   std::vector<std::unique_ptr<Member>> members_;
   std::shared_ptr<KvStore> store_;  ///< behind the network, of all; none: no such tier
   std::optional<KvTransfers> network_;
-  std::vector<std::size_t> moving_;  ///< by transfer: the request
-  std::vector<Place> places_;        ///< by request
+  std::vector<Move> moving_;   ///< by transfer
+  std::vector<Place> places_;  ///< by request
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::uint64_t order_ = 0;
   std::size_t arrival_turn_ = 0;

@@ -39,6 +39,15 @@ struct Placement {
 /// and so do parts of tokens and of layers: a rank gets a message from every rank that has some of
 /// its part of all three. A transfer ends with its last message. Keys and values are pulled as a
 /// whole after the prompt (vLLM's NIXL connector). It ignores the messages that start it.
+///
+/// Where a transfer and collectives of an engine's steps want the same links, each has half.
+/// With collectives of time c in a step that alone takes T,
+///
+///   step      T + c, of the steps that begin while the transfer is under way
+///   transfer  moves T of its own time in T + c: it takes 1 + c / T times as long, by the last step
+///             of the engine, of its two, with the greater c / T
+///
+/// Ignores: that several transfers have more than half, that a transfer ends within a step.
 class KvTransfers {
  public:
   KvTransfers(const machine::Machine& machine, std::optional<simulate::NetworkModel> network);
@@ -49,6 +58,10 @@ class KvTransfers {
   /// Requires at >= the last advance() and the bound of the last next(). `bytes` of one destination
   /// rank.
   std::size_t begin(Time at, const Placement& source, const Placement& destination, Bytes bytes);
+  /// Returns the outermost of the machine's dimensions that a transfer crosses.
+  int crossed(const Placement& source, const Placement& destination) const {
+    return map_.outermost(source.first, destination.first);
+  }
   /// Returns when something changes. Nothing may begin before `bound`; of what changes later a
   /// network of flits or packets knows nothing: Time::max().
   Time next(Time bound);

@@ -172,11 +172,8 @@ void check_states(Run& run, const step::CacheBytes& cache, Error& error) {
   if (cache.per_token == Bytes(0)) {
     error.add({"", "model", run.model, "one with a layer of attention"});
   }
-  for (const auto& [field, used] : {std::pair{"cache.tiers", !engine.tiers.empty()},
-                                    {"speculation.method", engine.drafts() > 0}}) {
-    if (used) {
-      error.add({"", field, {}, "none: the model has recurrent layers"});
-    }
+  if (!engine.tiers.empty()) {
+    error.add({"", "cache.tiers", {}, "none: the model has recurrent layers"});
   }
   const bool stated = std::any_of(engine.stated.begin(), engine.stated.end(),
                                   [](const auto& one) { return one.first == "cache.prefix"; });

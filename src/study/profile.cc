@@ -232,6 +232,7 @@ std::optional<Agreement> read_agreement(const ConfigNode* node, Error& error) {
 std::optional<Regret> read_regret(const ConfigNode* node, Error& error) {
   return read_part<Regret>(node, error, [](Reader& read) {
     return Regret{.metric = read.required<std::string>("metric"),
+                  .spare = read.optional("spare", 0.0),
                   .ttft = read.required<std::string>("ttft"),
                   .limits = read.list<double>("limits", true),
                   .within = read.list<std::string>("within", true),
@@ -290,7 +291,7 @@ std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view tex
   }
   for (const Value& value : values) {
     const bool pattern =
-        value.text.size() > 1 && value.text.find_first_of("*?") != std::string::npos;
+        value.text.size() > 1 && value.text.find_first_of("*?[") != std::string::npos;
     if (pattern && fnmatch(value.text.c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0) {
       return value.settings;
     }

@@ -238,6 +238,7 @@ struct Ranking {
 /// Regret says among which rows a choice is made, and what limits it.
 struct Regret {
   std::string metric;               ///< limited, in its column's unit
+  double spare = 0;                 ///< share of a limit that a choice by prediction leaves free
   std::string ttft;                 ///< metric of the time to the first token, in the same unit
   std::vector<double> limits;       ///< of the metric
   std::vector<std::string> within;  ///< rows that agree in these are one group

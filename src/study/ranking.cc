@@ -101,12 +101,12 @@ struct Choice {
   double predicted_rate = 0;
 };
 
-/// Adds what is chosen of a group under a limit.
-void choose(const std::vector<Choice>& options, double limit, RegretScore& score) {
+/// Adds what is chosen of a group under a limit, of which a share is left free.
+void choose(const std::vector<Choice>& options, double limit, double spare, RegretScore& score) {
   const Choice* chosen = nullptr;
   double best = 0;
   for (const Choice& option : options) {
-    if (option.predicted <= limit &&
+    if (option.predicted <= limit * (1 - spare) &&
         (chosen == nullptr || option.predicted_rate > chosen->predicted_rate)) {
       chosen = &option;
     }
@@ -149,7 +149,7 @@ void measure_regret(const CsvTable& table, const Regret& regret, ValidationResul
   for (const double limit : regret.limits) {
     RegretScore& score = result.regret[limit];
     for (const auto& [key, options] : groups) {
-      choose(options, limit, score);
+      choose(options, limit, regret.spare, score);
     }
     const std::size_t kept = score.groups - score.broken;
     score.loss = kept > 0 ? score.loss / static_cast<double>(kept) : 0;

@@ -9,10 +9,10 @@
 ///
 ///   seats tokens / (TTFT + (tokens - 1) metric) / devices
 ///
-/// among those whose predicted metric keeps the limit. It breaks the limit where its published
-/// figure does; else its loss is what its published rate lacks of the best published one that keeps
-/// the limit. Groups of one row, and those of which no row keeps the limit as predicted and none as
-/// published, do not count.
+/// among those whose predicted metric keeps the limit, a share `spare` of it left free. It breaks
+/// the limit where its published figure does; else its loss is what its published rate lacks of the
+/// best published one that keeps it. Groups of one row do not count, nor do those of which no row
+/// keeps the limit as predicted, or none as published.
 ///
 /// Ignores: rows that are not scored. Times are in the unit of their columns, the same for both.
 #pragma once

@@ -173,6 +173,42 @@ TEST(Fleet, DecodingIsFreeOfPromptsInItsOwnPool) {
   EXPECT_LT(m.moved.median, 100_us);
 }
 
+TEST(Fleet, TransfersAndCollectivesHaveHalfOfTheirLinksEach) {
+  // Request 0 decodes while the keys and values of request 1 come over the same NVLink ports. A
+  // step that begins meanwhile is longer by its collectives c, two sums of a token's 2,048 numbers
+  // in each of 16 layers; the transfer takes 1 + c / T times as long as into an engine that waits.
+  // Of 60,000 tokens, 16 KiB each on either rank, 983 MB take 2.2 ms at 450 GB/s, so its latency is
+  // nothing.
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.prefill = 1;
+  engine.tp = 2;
+  auto server = Server::make(small_model(), dgx(), engine);
+  ASSERT_TRUE(server.has_value());
+  const requests::Request decodes{.input = 100, .output = 3000, .ids = {}};
+  requests::Request moves{.arrival = 100_ms, .input = 60'000, .output = 2, .ids = {}};
+  const serving::Run both = server->run({decodes, moves}, {.most_steps = 100'000});
+  const serving::Run alone = server->run({moves});
+  ASSERT_EQ(both.requests.size(), 2U);
+  const Served& moved = both.requests[1];
+  Time before{0};
+  Time during{0};
+  for (const StepRecord& step : both.steps) {
+    const bool meets = step.begin >= moved.first && step.begin < moved.first + moved.moved;
+    if (step.engine == 1 && step.tokens == 1) {
+      (meets ? during : before) = step.end - step.begin;
+    }
+    if (meets && step.engine == 1) {
+      break;
+    }
+  }
+  const machine::Machine pair = machine::with_devices(dgx(), 2).value();
+  const Time sum = collective::collective_time(graph::CollectiveKind::all_reduce, Bytes(2 * 2048),
+                                               collective::extents_of(1, 2, pair),
+                                               collective::CollectiveAlgorithm::custom, pair);
+  EXPECT_NEAR(to_seconds(during - before) / to_seconds(2 * 16 * sum), 1, 0.01);
+  EXPECT_NEAR(moved.moved / alone.requests[0].moved, 1 + 2 * 16 * sum / before, 0.005);
+}
+
 TEST(Fleet, TransfersAsPacketsTakeAboutAsLongAsFlows) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.prefill = 1;

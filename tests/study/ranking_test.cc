@@ -75,6 +75,14 @@ TEST(Ranking, RegretIsWhatTheChoiceUnderALimitLacks) {
   optimistic.profile.regret = result.profile.regret;
   compare_rows(*table, optimistic);
   EXPECT_EQ(optimistic.regret.at(20).broken, 1U);
+  // 19 does not leave a tenth of 20 free, 10 does: line 2 it is, as nothing else was measured
+  // below.
+  optimistic.profile.regret->spare = 0.1;
+  optimistic.regret.clear();
+  compare_rows(*table, optimistic);
+  EXPECT_EQ(optimistic.regret.at(20).groups, 1U);
+  EXPECT_EQ(optimistic.regret.at(20).broken, 0U);
+  EXPECT_NEAR(optimistic.regret.at(20).loss, 0, 1e-12);
 }
 
 }  // namespace

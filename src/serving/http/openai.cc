@@ -312,11 +312,14 @@ std::string whole_answer(const Head& head, const std::vector<std::int64_t>& toke
 std::string kv_event(std::uint64_t number, Time at, std::int64_t rank,
                      const scheduler::KvChange& change, std::span<const std::int64_t> tokens,
                      std::int64_t block) {
+  constexpr std::uint64_t kExact = (std::uint64_t{1} << 53) - 1;  // whole numbers of a double
+  const std::uint64_t key = change.key & kExact;
   const std::string what =
-      change.stored ? fmt::format(R"(["BlockStored",[{}],{},[{}],{},null,"GPU"])", change.key,
-                                  change.parent == 0 ? "null" : std::to_string(change.parent),
-                                  fmt::join(tokens, ","), block)
-                    : fmt::format(R"(["BlockRemoved",[{}],"GPU"])", change.key);
+      change.stored
+          ? fmt::format(R"(["BlockStored",[{}],{},[{}],{},null,"GPU"])", key,
+                        change.parent == 0 ? "null" : std::to_string(change.parent & kExact),
+                        fmt::join(tokens, ","), block)
+          : fmt::format(R"(["BlockRemoved",[{}],"GPU"])", key);
   return fmt::format("id: {}\ndata: [{:.12g},[{}],{}]\n\n", number, to_seconds(at), what, rank);
 }
 

@@ -84,6 +84,9 @@ std::string whole_answer(const Head& head, const std::vector<std::int64_t>& toke
 ///
 ///   [seconds, [["BlockStored", [key], parent or null, tokens, block, null, "GPU"]], rank]
 ///   [seconds, [["BlockRemoved", [key], "GPU"]], rank]
+///
+/// Keys are whole numbers as vLLM's, of 53 bits instead of its 64: readers of JSON that have only
+/// doubles (JavaScript) read them as they are.
 std::string kv_event(std::uint64_t number, Time at, std::int64_t rank,
                      const scheduler::KvChange& change, std::span<const std::int64_t> tokens,
                      std::int64_t block);

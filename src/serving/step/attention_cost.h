@@ -115,14 +115,15 @@ class RecurrentCost {
 
  private:
   Part scan(std::size_t kind, std::int64_t tokens) const;
-  /// Returns the time of a token each of so many requests: their states are read and written, x, B,
-  /// C and dt read, y written.
-  Timed update_states(std::int64_t decodes) const;
+  /// Returns the time of a token and its guesses, `queries` in all, each of so many requests: a
+  /// state is read and one written after every token, as any may be the last right one; x, B, C and
+  /// dt are read, y is written.
+  Timed update_states(std::int64_t decodes, std::int64_t queries) const;
 
   const PassPrices& prices_;
   std::vector<std::size_t> recurrent_;                          ///< kinds of layers
   std::map<std::pair<std::size_t, std::int64_t>, Part> scans_;  ///< by kind and tokens of prompts
-  std::unordered_map<std::int64_t, Timed> updates_;             ///< by decodes
+  std::map<std::pair<std::int64_t, std::int64_t>, Timed> updates_;  ///< by decodes and queries
 };
 
 /// Returns the bytes of a key of compressed attention: in 8 bits its rotated elements keep 16, and

@@ -30,6 +30,11 @@ class PassPrices {
   const StepOptions& options() const { return options_; }
   const MeasuredKernels* measured() const { return measured_.get(); }
   const RankGroup& context_group() const { return context_group_; }
+  const RankGroup& tensor_group() const { return tensor_group_; }
+  /// Returns the ranks between which add_exchange() moves tokens.
+  const RankGroup& exchange_group() const {
+    return options_.dispatch == plan::MoeDispatch::all_gather ? data_group_ : expert_group_;
+  }
   /// Returns the number of layers by kind (zoo::layer_kinds).
   const std::vector<std::int64_t>& kinds() const { return kinds_; }
   zoo::LayerKind kind_of(std::size_t kind) const {

@@ -278,7 +278,8 @@ constexpr auto kMethods = std::to_array<Method>({
 Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
   const ConfigNode* node = config.find("quantization_config");
   if (node == nullptr || node->kind == ConfigNode::Kind::null) {
-    return std::optional<Precision>();
+    const ConfigNode* text = config.find("text_config");  // of a model that sees
+    return text == nullptr ? std::optional<Precision>() : quantization_of(*text);
   }
   Reader read(*node);
   const bool of_modelopt =
@@ -313,6 +314,12 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
   const std::int64_t count = layers == nullptr ? 0 : parse_integer(layers->text).value_or(0);
   if (precision.narrow == Narrow::all && leaves_out_attention(left_out, count)) {
     precision.narrow = std::ranges::any_of(left_out, names_output) ? Narrow::mlp : Narrow::outputs;
+  }
+  const auto is_shared = [](const std::string& name) {
+    return name.find("shared_experts") != std::string::npos;
+  };
+  if (precision.narrow == Narrow::mlp && std::ranges::any_of(left_out, is_shared)) {
+    precision.narrow = Narrow::experts;
   }
   return read.finish(std::optional<Precision>(precision));
 }

@@ -18,7 +18,8 @@
 ///   scale_bits = b / group, b = 16 (fp8 scales of NVFP4 8, exponents of mxfp4 8) + bits of a zero
 ///                point where there are some; blocks of r x c: 32 / (r c); none per channel or row
 ///
-/// Attention stays in 16 bits if the lists of what is left out name it in every layer.
+/// Attention stays in 16 bits if the lists of what is left out name it in every layer, and so do
+/// MLPs if they name shared experts, too. Models that see may have it in their `text_config`.
 /// Ignores:  single layers that are left out, sparsity, output_activations.
 /// Source:   transformers' quantization_config classes, compressed-tensors' schemes (published).
 #pragma once

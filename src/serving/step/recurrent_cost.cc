@@ -34,12 +34,12 @@ Part RecurrentCost::scan(std::size_t kind, std::int64_t tokens) const {
   return part;
 }
 
-Timed RecurrentCost::update_states(std::int64_t decodes) const {
+Timed RecurrentCost::update_states(std::int64_t decodes, std::int64_t queries) const {
   const zoo::Mamba& mamba = prices_.model().mamba;
   const std::int64_t passed =
       (mamba.convolved() + mamba.heads + mamba.inner()) / prices_.options().degrees.tp;
-  return prices_.elementwise(
-      decodes * (2 * state_of_layer(prices_) + graph::bytes_of(graph::DataType::bf16, passed)));
+  return prices_.elementwise(decodes * ((1 + queries) * state_of_layer(prices_) +
+                                        graph::bytes_of(graph::DataType::bf16, queries * passed)));
 }
 
 void RecurrentCost::add(const StepShape& shape, Part& total) {
@@ -55,8 +55,8 @@ void RecurrentCost::add(const StepShape& shape, Part& total) {
       scans.add(remembered(scans_, {kind, prompts}, [&] { return scan(kind, prompts); }), layers);
     }
     if (shape.decodes > 0) {
-      const auto update = [&] { return update_states(shape.decodes); };
-      updates.add(remembered(updates_, shape.decodes, update) * layers, layers);
+      const auto update = [&] { return update_states(shape.decodes, shape.queries); };
+      updates.add(remembered(updates_, {shape.decodes, shape.queries}, update) * layers, layers);
     }
   }
   total.add(scans);

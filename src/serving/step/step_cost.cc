@@ -227,6 +227,24 @@ bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
          !(prompts && options().eager_prompts);
 }
 
+const PassRows& StepCost::rows_of(const StepShape& shape) {
+  const std::int64_t tokens = parts_->attention.rows_of(shape);
+  return parts_->table.rows(is_captured(tokens, !shape.prompts.empty()) ? padded(tokens) : tokens);
+}
+
+Time StepCost::collectives(const StepShape& shape, int dimension) {
+  if (apart_) {
+    return Time(0);
+  }
+  const PassRows& rows = rows_of(shape);
+  const auto here = [&](const RankGroup& group, Time taken) {
+    const bool crosses = !group.extents.empty() && group.extents.back().dimension == dimension;
+    return crosses ? taken : Time(0);
+  };
+  return here(parts_->prices.tensor_group(), rows.reducing) +
+         here(parts_->prices.exchange_group(), rows.exchange);
+}
+
 compute::ClockPoint StepCost::encode(const StepShape& shape) {
   if (!encoder_ || shape.tiles.empty()) {
     return {};
@@ -244,7 +262,7 @@ compute::ClockPoint StepCost::run(const StepShape& shape) {
   }
   const std::int64_t tokens = parts_->attention.rows_of(shape);
   const bool captured = is_captured(tokens, !shape.prompts.empty());
-  const PassRows& rows = parts_->table.rows(captured ? padded(tokens) : tokens);
+  const PassRows& rows = rows_of(shape);
   const Part& head = parts_->table.head(shape.samples);
   Part total = rows.all;
   total.add(head);

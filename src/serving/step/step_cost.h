@@ -127,6 +127,10 @@ class StepCost {
   void see_by(std::shared_ptr<StepCost> encoder);
   /// Returns what comes before run() for the images of the step; nothing without.
   compute::ClockPoint encode(const StepShape& shape);
+  /// Returns how long collectives of run() are on links of a dimension of the machine: the layers'
+  /// sums over tp and exchanges of experts' tokens, each in the outermost that it crosses.
+  /// Ignores: hops between stages, merges of cp, steps of `ffn`, what `two_batch` hides.
+  Time collectives(const StepShape& shape, int dimension);
   /// Returns the time of guessing one token for each decode of the step.
   Time draft(const StepShape& shape);
   /// Returns, with pp > 1, the time of the longest stage, for which the next step must wait.
@@ -188,6 +192,8 @@ class StepCost {
   const machine::Machine& machine() const { return parts_->prices.machine(); }
   /// Returns whether a step of so many tokens, with prompts or without, is launched as a graph.
   bool is_captured(std::int64_t tokens, bool prompts) const;
+  /// Returns what of a step depends on its tokens alone.
+  const PassRows& rows_of(const StepShape& shape);
   /// Returns the time of a step whose kernels, of the output head and all, take so long, weights
   /// streamed.
   Time through_window(const PassRows& rows, Time head, Time kernels) const;

@@ -105,7 +105,7 @@ bool predict(Candidate& candidate, std::vector<study::NearestRow>& rows) {
 std::vector<study::NearestRow> nearest_rows(const zoo::Model& model, const serving::Run& run,
                                             const machine::Machine& machine, std::size_t most) {
   Kept<machine::Machine> machines(machine::load_machine);
-  Kept<zoo::Model> models(zoo::load_model);
+  Kept<zoo::Model> models(named_model);
   const Place own = place_of(model, run.engine, run.requests);
   const WantedMachine alike = [&](const std::string& name) {
     const machine::Machine* const other = machines.of(name);

@@ -218,9 +218,21 @@ std::string disagreement(const study::Agreement& agreement,
                            agreement.column, stated, names, product, factor, agreement.within);
 }
 
+Result<zoo::Model> named_model(const std::string& of_row) {
+  auto model = zoo::load_model(of_row);
+  std::string name = of_row;
+  for (const std::string_view format : {"-FP8", "-NVFP4", "-FP4", "-INT4", "-MXFP4", "-BF16"}) {
+    if (name.ends_with(format)) {
+      name.resize(name.size() - format.size());
+    }
+  }
+  auto of_hub = model ? model : zoo::load_model(name.find('/') == name.npos ? "hub/" + name : name);
+  return of_hub ? std::move(of_hub) : std::move(model);
+}
+
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,
                                 const std::vector<requests::Request>& requests) {
-  auto model = zoo::load_model(row.model);
+  auto model = named_model(row.model);
   if (!model) {
     return fail(std::move(model.error()));
   }

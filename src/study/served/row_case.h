@@ -32,6 +32,10 @@ std::vector<requests::Request> requests_of(const study::ServedRequests& describe
 std::string disagreement(const study::Agreement& agreement,
                          const std::function<std::string_view(const std::string&)>& cell);
 
+/// Returns the model that a row names: as `--model` does, also by its name on the hub without an
+/// owner, or with a format (-FP8, -NVFP4 ...), which other columns state.
+Result<zoo::Model> named_model(const std::string& of_row);
+
 /// Runs it.
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,
                                 const std::vector<requests::Request>& requests);

@@ -133,6 +133,7 @@ TEST_F(EndpointTest, WatchersAreToldOfBlocksAsVllmTellsThem) {
   const std::size_t key = watcher->text.find("[\"BlockStored\",[") + 16;
   const std::string parent = watcher->text.substr(key, watcher->text.find(']', key) - key);
   EXPECT_THAT(watcher->text, HasSubstr("]," + parent + ",[" + second));
+  EXPECT_LT(std::stoull(parent), 9'007'199'254'740'992U);  // 2^53: a double has it
   const std::size_t told = watcher->text.size();
   ask("/v1/completions", body_of(1, 40, 2, false));
   pass(3_s);

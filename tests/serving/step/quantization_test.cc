@@ -89,6 +89,7 @@ TEST(Quantization, AttentionIsLeftOutIfEveryLayerSaysSo) {
   // NVIDIA's DeepSeek-R1-0528-FP4-v2 leaves out attention's projections but that of its output.
   EXPECT_EQ(narrow(R"("*self_attn.q_a_proj*", "*self_attn.kv_b_proj*")"), Narrow::outputs);
   EXPECT_EQ(narrow(R"("*self_attn.q_a_proj*", "*self_attn.o_proj*")"), Narrow::mlp);
+  EXPECT_EQ(narrow(R"("re:.*self_attn.*", "re:.*shared_experts.*")"), Narrow::experts);
 }
 
 TEST(Quantization, OutputsAreMlpsAndTheOutputProjectionOfAttention) {
@@ -138,6 +139,16 @@ TEST(Quantization, WhatIsLeftOutStaysWideInMemory) {
   const double experts = 24.0 * 32 * 3;
   const double saved = experts * (2880.0 * 2880 * 16 - 3072.0 * 2944 * 4.25) / 8;
   EXPECT_NEAR((wide - weights()) / saved, 1, 0.01);
+}
+
+TEST(Quantization, ModelsThatSeeHaveItWithTheirText) {
+  // Kimi-K2.5: routed experts in 4 bits and a scale of 16 for 32 of them; all else in 16 bits.
+  const auto file = zoo::load_model_file("moonshotai/Kimi-K2.5").value();
+  const Precision precision = quantization_of(file.node).value().value();
+  EXPECT_EQ(precision.weights, graph::DataType::fp4);
+  EXPECT_EQ(precision.activations, graph::DataType::bf16);
+  EXPECT_EQ(precision.narrow, Narrow::experts);
+  EXPECT_EQ(precision.scale_bits, 0.5);
 }
 
 TEST(Quantization, ExpertsOfDeepSeekV4HaveFourBitsBesideMatricesOfEight) {

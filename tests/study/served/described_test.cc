@@ -56,6 +56,16 @@ TEST(Described, MistakesAreNamed) {
   EXPECT_THAT(message("qwen3-14b | l40s | engine: vllm@0.19 | --rate x"), HasSubstr("--rate"));
 }
 
+TEST(RowCase, RowsNameModelsAsTheHubDoesWithoutAnOwner) {
+  const auto name = [](const char* of_row) { return named_model(of_row).value().name; };
+  EXPECT_EQ(name("DeepSeek-R1"), "deepseek-v3");
+  EXPECT_EQ(name("Qwen3-235B-A22B-FP8"), "qwen3-235b-a22b");
+  EXPECT_EQ(name("GLM-5-NVFP4"), "glm-5");
+  EXPECT_EQ(name("MiniMaxAI/MiniMax-M2.5"), "minimax-m2");
+  EXPECT_EQ(name("Kimi-K2.5"), "kimi-k2.5");
+  EXPECT_THAT(named_model("nobody-7b").error().to_string(), HasSubstr("nobody-7b"));
+}
+
 TEST(RowCase, RoundsLengthsAndHistogramsMakeTheRequests) {
   const auto row = row_case({{"model", "llama-3.1-8b", ""},
                              {"requests.concurrency", "4", ""},

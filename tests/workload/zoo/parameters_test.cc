@@ -112,6 +112,7 @@ TEST(Parameters, of_mixtures_equal_the_published_counts) {
       {"deepseek-v2", 235'741'434'880},
       {"deepseek-v3", 671'026'419'200 - 58 * 256},
       {"kimi-k2", 1'026'408'232'448 - 60 * 384},
+      {"kimi-k2.5", 1'026'408'232'448 - 60 * 384},  // its text part
       // By hand from the published shapes, in agreement with the published 80B, 397B, 230B and 355B
       // (with the layer of prediction). V3.2: V3 and an indexer a layer of 1,536 x 64 x 128 +
       // 7,168 x (128 + 64) + 2 x 128 = 13,959,424.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -90,8 +91,8 @@ class Sites {
   const machine::Machine& machine() const { return machine_; }
 
  private:
-  /// Rates that are left of the kernel tables', by device group.
-  using Clocks = std::vector<double>;
+  /// Rates that are left of the kernel tables' and of attention's, by device group.
+  using Clocks = std::vector<std::pair<double, double>>;
   struct StepClocks {
     Clocks clocks{};
     Energy energy{0};
@@ -117,8 +118,9 @@ class Sites {
       machine = machine::at_boost(std::move(machine));
     }
     StepClocks step{.energy = parallel::set_clocks(machine, model_, plan)};
-    machine::change_devices(
-        machine, [&](const compute::Device& device) { step.clocks.push_back(device.clock); });
+    machine::change_devices(machine, [&](const compute::Device& device) {
+      step.clocks.emplace_back(device.clock, device.attention_clock);
+    });
     if (clocks_.size() == kMostPlans) {
       clocks_.clear();
     }
@@ -127,8 +129,9 @@ class Sites {
 
   static void set_rates(machine::Machine& machine, const Clocks& clocks) {
     std::size_t part = 0;
-    machine::change_devices(machine,
-                            [&](compute::Device& device) { device.clock = clocks[part++]; });
+    machine::change_devices(machine, [&](compute::Device& device) {
+      std::tie(device.clock, device.attention_clock) = clocks[part++];
+    });
   }
 
   struct Fitted {

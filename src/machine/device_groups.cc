@@ -119,6 +119,8 @@ compute::Device mean_device(const std::vector<DeviceGroup>& parts) {
         mean_of<FlopRate>(parts, [&](const compute::Device& one) { return one.peak[type]; });
   }
   device.clock = mean_of<double>(parts, [](const compute::Device& one) { return one.clock; });
+  device.attention_clock =
+      mean_of<double>(parts, [](const compute::Device& one) { return one.attention_clock; });
   device.power = mean_of<Power>(parts, [](const compute::Device& one) { return one.power; });
   device.idle_power =
       mean_of<Power>(parts, [](const compute::Device& one) { return one.idle_power; });

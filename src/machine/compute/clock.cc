@@ -9,9 +9,19 @@
 namespace orrery::compute {
 namespace {
 
+/// Returns the share of the rate of tables that were taken at `table_clock`.
+double rate_left(double clock, double table_clock, const Device& device) {
+  return device.power_model.known() ? std::min(device.sustained_clock, clock / table_clock) : 1;
+}
+
 double rate_left(double clock, const Device& device) {
+  return rate_left(clock, device.power_model.table_clock, device);
+}
+
+double attention_rate_left(double clock, const Device& device) {
   const PowerModel& model = device.power_model;
-  return model.known() ? std::min(device.sustained_clock, clock / model.table_clock) : 1;
+  const double table_clock = std::max(model.table_clock, model.attention_table_clock);
+  return rate_left(clock, table_clock, device);
 }
 
 double full_rate(graph::DataType type, const Device& device) {
@@ -75,7 +85,7 @@ double launches_of(const graph::Operator& op, const Device& device) {
 }
 
 double seconds_at(const Load& load, double clock, const Device& device) {
-  return load.seconds + load.clocked * (1 / rate_left(clock, device) - 1);
+  return load.seconds + longer_by(load, clock, device);
 }
 
 double energy_at(const Load& load, double clock, const Device& device) {
@@ -92,6 +102,7 @@ double power_at(const Load& load, double clock, const Device& device) {
 Load& Load::operator+=(const Load& other) {
   seconds += other.seconds;
   clocked += other.clocked;
+  attending += other.attending;
   busy += other.busy;
   joules += other.joules;
   bytes += other.bytes;
@@ -101,6 +112,7 @@ Load& Load::operator+=(const Load& other) {
 Load operator*(Load load, double times) {
   load.seconds *= times;
   load.clocked *= times;
+  load.attending *= times;
   load.busy *= times;
   load.joules *= times;
   load.bytes *= times;
@@ -121,8 +133,14 @@ Load load_of(const graph::Operator& op, const Device& device) {
   if (op.duration == Time(0) && load.joules > 0) {
     const double slower = to_seconds(lone_kernel_time(op, device, kSlow));
     load.clocked = std::clamp((slower - seconds) / (1 / kSlow - 1), 0.0, seconds);
+    load.attending = op.kind == graph::OperatorKind::attention ? load.clocked : 0;
   }
   return load;
+}
+
+double longer_by(const Load& load, double clock, const Device& device) {
+  return (load.clocked - load.attending) * (1 / rate_left(clock, device) - 1) +
+         load.attending * (1 / attention_rate_left(clock, device) - 1);
 }
 
 Energy energy_above_idle(const Load& load, double clock, const Device& device) {
@@ -130,7 +148,7 @@ Energy energy_above_idle(const Load& load, double clock, const Device& device) {
   if (!model.known()) {
     return Energy((device.power - device.idle_power).value() * load.busy);
   }
-  const double longer = load.clocked * (1 / rate_left(clock, device) - 1);
+  const double longer = longer_by(load, clock, device);
   const double voltage = std::pow(clock, model.power_exponent);
   return Energy(model.busy_power.value() * voltage * (load.busy + longer) +
                 load.joules * voltage / clock + model.memory_energy.value() * load.bytes);
@@ -141,6 +159,7 @@ ClockPoint at_clock(const Load& load, double clock, const Device& device) {
   const double energy = energy_at(load, clock, device);
   return {.clock = clock,
           .rate = rate_left(clock, device),
+          .attention_rate = attention_rate_left(clock, device),
           .time = from_seconds(seconds),
           .power = seconds > 0 ? Power(energy / seconds) : device.idle_power,
           .energy = Energy(energy)};
@@ -181,11 +200,12 @@ ClockPoint at_own_clock(const Load& load, const Device& device) {
 }
 
 void set_clock(Device& device, const Load& load) {
-  device.clock = device.sustained_clock;
+  device.clock = device.attention_clock = device.sustained_clock;
   device.full_clock = 1;
   if (device.power_model.known()) {
     const ClockPoint own = at_own_clock(load, device);
     device.clock = own.rate;
+    device.attention_clock = own.attention_rate;
     device.full_clock = own.clock;
   }
 }
@@ -193,7 +213,7 @@ void set_clock(Device& device, const Load& load) {
 void set_usual_clock(Device& device) {
   const PowerModel& model = device.power_model;
   if (!model.known() || device.memory.empty()) {
-    device.clock = device.sustained_clock;
+    device.clock = device.attention_clock = device.sustained_clock;
     device.full_clock = 1;
     return;
   }
@@ -211,6 +231,7 @@ void set_usual_clock(Device& device) {
       (model.attention_power > Power(0) ? model.attention_power : model.gemm_power).value();
   const Load usual{.seconds = 1,
                    .clocked = kGemm + kAttention,
+                   .attending = kAttention,
                    .busy = kGemm + kAttention + kStream,
                    .joules = model.table_clock * (kGemm * kGemmUse * model.gemm_power.value() +
                                                   kAttention * kAttentionUse * attention),

@@ -2,16 +2,19 @@
 /// The power of kernels against a device's cap gives one clock for a step, its power and energy.
 ///
 /// With x the clock over full clock, c = min(sustained_clock, x / table_clock) the rate that is
-/// left of the kernel tables' and sums over the kernels of a step:
+/// left of the kernel tables', c_a the same with attention_table_clock, and sums over the kernels
+/// of a step:
 ///
 ///   C        seconds that get longer as the clock falls, at the tables' rate
+///   A        those of them in attention
 ///   busy     seconds with a kernel running, launches left out
 ///   J        K (FLOPs / R) of products and attention: joules of the matrix units at full clock;
 ///            decode attention K_d (bytes / bandwidth)
 ///   M        bytes of the first memory tier
 ///   R        peak full_clock_rate, of the kernel's type
-///   T(x)     T + C (1/c - 1)
-///   E(x)     P0 T(x) + k_b x^a (busy + C (1/c - 1)) + J x^(a-1) + k_m M
+///   L(x)     (C - A) (1/c - 1) + A (1/c_a - 1)
+///   T(x)     T + L(x)
+///   E(x)     P0 T(x) + k_b x^a (busy + L(x)) + J x^(a-1) + k_m M
 ///   P(x)     E(x) / T(x)
 ///   x*       1 if P(1) <= regulated cap; else the largest of kClockSteps equal steps of the clock
 ///            with P(x) <= regulated cap, and the lowest step where none is
@@ -40,11 +43,12 @@ inline constexpr int kLowestClockStep = 22;
 
 /// A load is what kernels ask of a device, as sums: of kernels one after the other, add.
 struct Load {
-  double seconds = 0;  ///< T, at the tables' rate
-  double clocked = 0;  ///< C, seconds
-  double busy = 0;     ///< seconds
-  double joules = 0;   ///< J
-  double bytes = 0;    ///< M
+  double seconds = 0;    ///< T, at the tables' rate
+  double clocked = 0;    ///< C, seconds
+  double attending = 0;  ///< A, seconds
+  double busy = 0;       ///< seconds
+  double joules = 0;     ///< J
+  double bytes = 0;      ///< M
 
   Load& operator+=(const Load& other);
   friend Load operator+(Load a, const Load& b) { return a += b; }
@@ -59,11 +63,12 @@ Load load_of(const graph::Operator& op, const Device& device);
 
 /// Says how a device runs a load.
 struct ClockPoint {
-  double clock = 1;  ///< x
-  double rate = 1;   ///< c
-  Time time{0};      ///< T(x)
-  Power power{0};    ///< P(x); 0 without a power model
-  Energy energy{0};  ///< E(x)
+  double clock = 1;           ///< x
+  double rate = 1;            ///< c
+  double attention_rate = 1;  ///< c_a
+  Time time{0};               ///< T(x)
+  Power power{0};             ///< P(x); 0 without a power model
+  Energy energy{0};           ///< E(x)
 };
 
 /// Returns how the load runs at a clock that is given. Requires 0 < clock <= 1.
@@ -75,6 +80,9 @@ ClockPoint at_own_clock(const Load& load, const Device& device);
 /// Returns the device's cap: power_cap, or its design power.
 Power cap_of(const Device& device);
 
+/// Returns L(x): how much longer the load's kernels take at a clock that is given.
+double longer_by(const Load& load, double clock, const Device& device);
+
 /// Joules that the load draws above idle power at a clock that is given.
 Energy energy_above_idle(const Load& load, double clock, const Device& device);
 
@@ -83,8 +91,8 @@ Energy energy_above_idle(const Load& load, double clock, const Device& device);
 /// off so.
 PowerModel inferred_power_model(const Device& device);
 
-/// Sets Device::clock to the rate that is left (c) and Device::full_clock to the clock (x) where
-/// the device runs the load; without a power model to sustained_clock and 1.
+/// Sets Device::clock, attention_clock and full_clock to c, c_a and x where the device runs the
+/// load; without a power model to sustained_clock and 1.
 void set_clock(Device& device, const Load& load);
 /// The same for what a large model's training step has on the mean, where nothing says what runs:
 /// 0.65 of the time in GEMMs, 0.12 in attention, 0.20 in memory-bound kernels, 0.03 idle.

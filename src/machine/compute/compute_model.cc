@@ -345,7 +345,7 @@ double seconds(const graph::Operator& op, const Rates& rates, const Device& devi
 }  // namespace
 
 Time lone_kernel_time(const graph::Operator& op, const Device& device) {
-  return lone_kernel_time(op, device, device.clock);
+  return lone_kernel_time(op, device, clock_of(op, device));
 }
 
 Time lone_kernel_time(const graph::Operator& op, const Device& device, double clock) {
@@ -368,7 +368,7 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
     };
     return {op.duration, slowed(op.beside_collective), slowed(op.beside_message)};
   }
-  const Rates rates = rates_of(op, device, device.clock);
+  const Rates rates = rates_of(op, device, clock_of(op, device));
   KernelTime time;
   time.alone = lone_kernel_time(op, device);
   const auto beside = [&](double units, double memory) {

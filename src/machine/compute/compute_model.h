@@ -95,7 +95,7 @@ struct KernelTime {
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
 /// Returns the `alone` of kernel_time, at a third of the work.
 Time lone_kernel_time(const graph::Operator& op, const Device& device);
-/// The same with so large a share of the tables' rate as `clock`, whatever Device::clock says.
+/// The same with so large a share of the tables' rate as `clock`, whatever the device's clocks are.
 Time lone_kernel_time(const graph::Operator& op, const Device& device, double clock);
 
 /// The product `op` (gemm or grouped_gemm) on the arrays of a device of model systolic.

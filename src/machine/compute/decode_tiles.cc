@@ -16,7 +16,7 @@ std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Devi
   const KernelCoefficients& c = set->second;
   graph::Operator op{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
   op.type = tiles.type;
-  const Rates rates = rates_of(op, device, device.clock);
+  const Rates rates = rates_of(op, device, clock_of(op, device));
   const double per_pair = 4.0 * static_cast<double>(tiles.head_dim);
   const double per_key = c.attention_tile *
                          std::pow(std::pow(per_pair, 4) + std::pow(c.attention_softmax, 4), 0.25) *

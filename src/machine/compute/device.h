@@ -275,7 +275,8 @@ struct Device {
   /// field of a file: clock.h finds it, for the usual mix of kernels when a file is read and for
   /// its own kernels where a step is timed.
   double clock = 1;
-  double full_clock = 1;  ///< the clock itself, over full clock; found with `clock`
+  double attention_clock = 1;  ///< the same share of the tables of attention
+  double full_clock = 1;       ///< the clock itself, over full clock; found with `clock`
   ComputeModel model = ComputeModel::roofline;
   SystolicArray systolic;  ///< of model systolic
   PimDevice pim;           ///< of model pim
@@ -360,7 +361,7 @@ void model_map(D& device, F&& f) {
 /// Returns the device as kernels alone and for a moment see it: no cap holds its clock.
 inline Device at_boost(Device device) {
   device.power_cap = Power::max();
-  device.sustained_clock = device.clock = device.full_clock = 1;
+  device.sustained_clock = device.clock = device.attention_clock = device.full_clock = 1;
   return device;
 }
 

@@ -14,6 +14,11 @@ struct Rates {
   double bandwidth = 1;  ///< bytes/s
 };
 
+/// Returns the share of its kernel tables' rate that the operator has on the device.
+inline double clock_of(const graph::Operator& op, const Device& device) {
+  return op.kind == graph::OperatorKind::attention ? device.attention_clock : device.clock;
+}
+
 /// Returns the rates at which a kernel runs. `clock`: share of the kernel tables' rate.
 inline Rates rates_of(const graph::Operator& op, const Device& device, double clock) {
   const FlopRate peak = device.peak[static_cast<std::size_t>(op.type)];

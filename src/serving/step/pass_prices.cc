@@ -27,7 +27,7 @@ PassPrices::PassPrices(const zoo::Model& model, machine::Machine machine,
   }
   model_.experts += options_.redundant;
   if (machine_.device.power_model.known()) {
-    machine_.device.clock = 1;  // every step finds its own
+    machine_.device.clock = machine_.device.attention_clock = 1;  // every step finds its own
   }
   const auto group = [&](std::int64_t stride, std::int64_t count) -> RankGroup {
     return {stride, count, collective::extents_of(stride, count, machine_)};

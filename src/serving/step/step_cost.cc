@@ -317,7 +317,7 @@ compute::ClockPoint StepCost::clocked(const Part& kernels, Time host) const {
   load.busy = std::min(load.busy, load.seconds);
   compute::ClockPoint point = compute::at_own_clock(load, machine().device);
   if (host > kernels.time) {  // kernels that take longer first fill the gaps between them
-    const double longer = load.clocked * (1 / point.rate - 1);
+    const double longer = compute::longer_by(load, point.clock, machine().device);
     point.time = std::max(host, kernels.time + from_seconds(longer));
   }
   return point;

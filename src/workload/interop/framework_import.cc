@@ -237,7 +237,9 @@ class FrameworkImport {
                       : has(value, "lion")         ? Optimizer::lion
                       : has(value, "muon")         ? Optimizer::muon
                       : has(value, "sgd")          ? Optimizer::sgd
-                                                   : Optimizer::adam;
+                      : value == "adamw_torch" || value == "adamw_hf" || has(value, "decoupled")
+                          ? Optimizer::adam_foreach
+                          : Optimizer::adam;
     if (narrow && plan_.optimizer != Optimizer::adamw_8bit) {
       note(leaf, value + ": its moments are counted in moment_type");
     } else if (plan_.optimizer == Optimizer::adam && !has(value, "adam")) {

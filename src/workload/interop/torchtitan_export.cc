@@ -28,6 +28,10 @@ class TorchtitanExport {
     training();
     recompute();
     kernels();
+    if (plan_.optimizer == plan::Optimizer::adam_foreach) {
+      table("optimizer");
+      field("implementation", "foreach");
+    }
     return std::move(text_);
   }
 

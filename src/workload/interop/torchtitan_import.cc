@@ -312,7 +312,12 @@ class TorchtitanImport {
       imported_.remarks.push_back({"optimizer.early_step_in_backward",
                                    "the optimizer runs after the last backward pass here"});
     }
-    ignore_all(read, {"lr", "beta1", "beta2", "eps", "weight_decay", "implementation", "fused"});
+    const std::string kernels = read.optional("implementation", std::string());
+    const bool fused = read.optional("fused", kernels.empty() || kernels == "fused");
+    if (!kernels.empty() || read.node().find("fused") != nullptr) {
+      plan_.optimizer = fused ? plan::Optimizer::adam : plan::Optimizer::adam_foreach;
+    }
+    ignore_all(read, {"lr", "beta1", "beta2", "eps", "weight_decay"});
   }
 
   static void fault_tolerance(Reader& read) {

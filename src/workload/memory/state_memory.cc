@@ -95,7 +95,7 @@ void add_outer(const plan::Plan& plan, const OwnedParameters& owned, std::int64_
 /// Moments of the optimizer, which `dense` and `expert` ranks share.
 Bytes moments(const plan::Plan& plan, const OwnedParameters& owned, std::int64_t dense,
               std::int64_t expert) {
-  if (plan.optimizer == plan::Optimizer::adam) {
+  if (plan::is_adam(plan)) {
     return 2 * shared(plan.moment_type, owned, dense, expert);
   }
   return plan::moment_bytes(plan, owned.dense - owned.frozen, owned.matrices) / dense +
@@ -234,6 +234,9 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
     state.update = std::max(state.update, narrow && has_master(plan)
                                               ? of(graph::DataType::fp32, degrees.optimizer, 1)
                                               : Bytes(0));
+    if (plan.optimizer == plan::Optimizer::adam_foreach) {
+      state.update += of(plan.moment_type, degrees.optimizer, 1);
+    }
   } else if (plan.offload_optimizer == plan::Offload::remote) {
     state.lower[graph::kRemoteLower] += states;
     const bool with_gradients = plan.offload_params != plan::Offload::none;

@@ -13,7 +13,7 @@
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
 ///               has it already; of others than Adam what plan/optimizer.h says in place of 2 u P
 ///   update      4 P / s_o: an fp32 copy of gradients that are narrower than a master of fp32,
-///               while a device runs the optimizer
+///               while a device runs the optimizer; u P / s_o more, the root of adam_foreach
 ///   free_gradients: with one microbatch and no sharding gradients grow during backward and are
 ///               there at the update alone; with autograd engine shards of them, too
 ///   workspaces  of libraries, all the step (autograd_memory.h)

@@ -12,6 +12,7 @@
 #include "workload/plan/lora.h"
 #include "workload/plan/low_bandwidth.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/optimizer.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/recompute.h"
@@ -168,8 +169,8 @@ class Checker {
 
   void optimizer() {
     const std::string_view name = name_of(plan_.optimizer);
-    require(plan_.optimizer == Optimizer::adam || plan_.offload_optimizer == Offload::none,
-            "optimizer", name, "adam with offload_optimizer: hosts have kernels of Adam alone");
+    require(is_adam(plan_) || plan_.offload_optimizer == Offload::none, "optimizer", name,
+            "adam with offload_optimizer: hosts have kernels of Adam alone");
     require(plan_.optimizer != Optimizer::muon || plan_.zero < 3, "optimizer", name,
             "another with zero 3, whose shards are parts of the matrices that muon needs whole");
   }

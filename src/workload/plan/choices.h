@@ -139,7 +139,7 @@ constexpr auto named_values(Offload) {
   });
 }
 /// Optimizer names the rule that updates parameters (workload/plan/optimizer.h).
-enum class Optimizer : std::uint8_t { adam, adamw_8bit, adafactor, lion, muon, sgd };
+enum class Optimizer : std::uint8_t { adam, adamw_8bit, adafactor, lion, muon, sgd, adam_foreach };
 constexpr auto named_values(Optimizer) {
   return std::to_array<Named<Optimizer>>({
       {Optimizer::adam, "adam", "two moments in moment_type; AdamW moves as much"},
@@ -148,6 +148,7 @@ constexpr auto named_values(Optimizer) {
       {Optimizer::lion, "lion", "one moment, whose sign is the update"},
       {Optimizer::muon, "muon", "one moment, orthogonalised, of layers' matrices; else adam"},
       {Optimizer::sgd, "sgd", "one moment: momentum"},
+      {Optimizer::adam_foreach, "adam_foreach", "adam in PyTorch's kernels of one operator each"},
   });
 }
 /// DataParallelUpdate says how data-parallel workers come to one model (workload/plan/rounds.h).

@@ -40,6 +40,7 @@ Bytes moment_bytes(const Plan& plan, std::int64_t parameters, const Matrices& ma
   const Bytes full = graph::size_of(graph::DataType::fp32);
   switch (plan.optimizer) {
     case Optimizer::adam:
+    case Optimizer::adam_foreach:
       break;
     case Optimizer::adamw_8bit:
       return 2 * (Bytes(parameters) + full * ((parameters + kScaleBlock - 1) / kScaleBlock));
@@ -57,12 +58,16 @@ Bytes moment_bytes(const Plan& plan, std::int64_t parameters, const Matrices& ma
 
 Bytes update_bytes(const Plan& plan, Bytes gradient, std::int64_t parameters,
                    const Matrices& matrices) {
+  const Bytes states = moment_bytes(plan, parameters, matrices);
+  if (plan.optimizer == Optimizer::adam_foreach) {
+    return (2 * gradient + 4 * graph::size_of(plan.master_type)) * parameters + 7 * states;
+  }
   const std::int64_t reads = plan.optimizer == Optimizer::adafactor ? 3 : 1;
   // Muon writes the update of a matrix in bf16 and reads it again.
   const Bytes between =
       plan.optimizer == Optimizer::muon ? Bytes(4) * matrices.in_layers : Bytes(0);
-  return (reads * gradient + 2 * graph::size_of(plan.master_type)) * parameters +
-         2 * moment_bytes(plan, parameters, matrices) + between;
+  return (reads * gradient + 2 * graph::size_of(plan.master_type)) * parameters + 2 * states +
+         between;
 }
 
 }  // namespace orrery::plan

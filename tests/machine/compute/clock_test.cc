@@ -74,6 +74,37 @@ TEST(Clock, OfALoopOfProductsIsTheRootOfItsPower) {
   EXPECT_NEAR(loop.power.value(), 121 + 916.49 * std::pow(98.0 / 128, 1.8), 0.01);
 }
 
+TEST(Clock, AttentionIsSlowedByTheClockOfItsOwnTables) {
+  // At 0.75 products keep 0.75 / 0.9 of their tables' rate and attention 0.75: a second of each
+  // takes 1.2 and 4 / 3 s. Both keep no more than sustained_clock allows.
+  Device device = h200();
+  device.power_model.table_clock = 0.9;
+  device.power_model.attention_table_clock = 1;
+  Load both = step(2, 0, 0);
+  both.attending = 1;
+  const ClockPoint held = at_clock(both, 0.75, device);
+  EXPECT_NEAR(held.rate, 0.75 / 0.9, 1e-12);
+  EXPECT_NEAR(held.attention_rate, 0.75, 1e-12);
+  EXPECT_NEAR(to_seconds(held.time), 1.2 + 4.0 / 3, 1e-9);
+  device.sustained_clock = 0.7;
+  EXPECT_NEAR(at_clock(both, 0.75, device).attention_rate, 0.7, 1e-12);
+  device.power_model.attention_table_clock = 0;  // as products
+  EXPECT_NEAR(at_clock(both, 0.69, device).attention_rate, 0.7, 1e-12);
+}
+
+TEST(Clock, KernelsRunAtTheRateOfTheirTables) {
+  Device device = h200();
+  device.clock = 0.8;
+  device.attention_clock = 0.5;
+  graph::Operator attention{
+      .name = {}, .kind = graph::OperatorKind::attention, .gemm = {64, 8192, 8192, 128}};
+  attention.flops = Flops(1e15);
+  EXPECT_EQ(lone_kernel_time(attention, device), lone_kernel_time(attention, device, 0.5));
+  EXPECT_EQ(kernel_time(attention, device).alone, lone_kernel_time(attention, device, 0.5));
+  attention.kind = graph::OperatorKind::gemm;
+  EXPECT_EQ(lone_kernel_time(attention, device), lone_kernel_time(attention, device, 0.8));
+}
+
 TEST(Clock, NeedsFewerJoulesPerFlopUntilIdlePowerWins) {
   // (121 + 916.5 x^1.8) / (0.83 x 1070 x): 1.10 at 0.897, 1.00 at 0.75, 0.87 at 0.5, 0.85 at 0.3,
   // 1.13 at 0.15 pJ/FLOP.

@@ -188,6 +188,7 @@ RC_GTEST_PROP(Torchtitan, APlanThatTheConfigurationStatesSurvivesIt, ()) {
   plan.quantization = one_of<plan::Quantization>(
       {plan::Quantization::none, plan::Quantization::fp8_current, plan::Quantization::mxfp8});
   plan.quantized_params = plan.quantization == plan::Quantization::fp8_current && coin();
+  plan.optimizer = coin() ? plan::Optimizer::adam : plan::Optimizer::adam_foreach;
   const auto exported = interop::export_torchtitan(plan, {.model = &model});
   RC_ASSERT(exported.has_value());
   RC_LOG() << exported->text;

@@ -228,6 +228,20 @@ TEST(MemoryState, Zero3MakesCopiesOfWhatItGathers) {
   EXPECT_EQ(gathered_bytes(plan, owned), 0_B);
 }
 
+TEST(MemoryState, UpdatesOfOneKernelEachHoldTheRootOfAMoment) {
+  // 100 parameters over 4 ranks, moments of 4 bytes: 100 more while the optimizer runs, which has
+  // an fp32 copy of 16-bit gradients already, as much again.
+  plan::Plan plan{.dp = 4, .global_batch = 4, .zero = 1};
+  const BlockMemories model = one_layer(100);
+  EXPECT_EQ(state_of(model, plan).update, 0_B);
+  const Bytes states = state_of(model, plan).device.total();
+  plan.optimizer = plan::Optimizer::adam_foreach;
+  EXPECT_EQ(state_of(model, plan).update, 100_B);
+  EXPECT_EQ(state_of(model, plan).device.total(), states);
+  plan.grad_type = graph::DataType::bf16;
+  EXPECT_EQ(state_of(model, plan).update, 200_B);
+}
+
 TEST(MemoryState, AProgramGathersWeightByWeight) {
   // 100 parameters of 2 bytes, the largest weight 30: one that is read and one on its way, 2 x 60;
   // its gradient of 4 bytes is reduced alone. Modules gather the block, 200, and the next one.

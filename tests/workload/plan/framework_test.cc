@@ -85,6 +85,19 @@ TEST(Frameworks, AYearChoosesReleases) {
   EXPECT_THAT(read.error().to_string(), HasSubstr("the year in which the release came out"));
 }
 
+TEST(Frameworks, FusedUpdatesBecomeTheDefaultWithReleases) {
+  const auto rule = [](const std::string& framework) {
+    PlacedPlan open = placed(framework);
+    apply_framework(open);
+    return open.plan.optimizer;
+  };
+  EXPECT_EQ(rule("torchtitan@2024-12"), Optimizer::adam_foreach);
+  EXPECT_EQ(rule("torchtitan@2025-03"), Optimizer::adam);
+  EXPECT_EQ(rule("hf@4.53"), Optimizer::adam_foreach);
+  EXPECT_EQ(rule("hf"), Optimizer::adam);
+  EXPECT_EQ(rule("deepspeed"), Optimizer::adam);  // its FusedAdam
+}
+
 TEST(Frameworks, TheTritonKernelOfLlmFoundryEndsIn2023) {
   PlacedPlan open = placed("llm-foundry");
   open.plan.as_of = 2023;

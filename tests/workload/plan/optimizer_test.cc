@@ -60,6 +60,8 @@ TEST(Optimizers, MoveGradientParameterAndStates) {
     return update_bytes(with(optimizer), Bytes(4), kAll, matrices);
   };
   EXPECT_EQ(moved(Optimizer::adam), Bytes(28 * kAll));  // 4 + 2 x 4 + 4 x 4
+  // Decay 8; moments 12, 8 and 12; root, correction and epsilon 8 each; step 8 + 8.
+  EXPECT_EQ(moved(Optimizer::adam_foreach), Bytes(80 * kAll));
   EXPECT_EQ(moved(Optimizer::lion), Bytes(20 * kAll));  // 4 + 2 x 4 + 2 x 4
   EXPECT_EQ(moved(Optimizer::adafactor), Bytes(20 * kAll) + 2 * kept(Optimizer::adafactor));
   EXPECT_EQ(moved(Optimizer::muon), Bytes(12 * kAll + 4 * kMatrix) + 2 * kept(Optimizer::muon));

@@ -46,10 +46,14 @@ struct BlockLists {
 /// the pipeline, gradients, parameters and copies of activations are left out. Refers to itself.
 std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const plan::Plan& plan);
 
-/// By BlockKind: the kernels of a forward and of a backward that recomputes nothing. Of the same
-/// plans.
-std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
-                                                        const plan::Plan& plan);
+/// The work of a block in a forward and in a backward that recomputes nothing.
+struct BlockWork {
+  std::vector<graph::Operator> kernels;
+  std::vector<graph::Node> collectives;
+};
+
+/// By BlockKind. Of the same plans.
+std::vector<BlockWork> block_work(const zoo::Model& model, const plan::Plan& plan);
 
 /// OptimizerShare is what one rank's optimizer updates.
 struct OptimizerShare {

@@ -56,24 +56,6 @@ advice::Work read_work(const std::string& text, advice::Work first, Error& mista
   return first;
 }
 
-/// Returns why models have no plan that fits, even on all devices, each under its name.
-Error why_none(const std::vector<advice::Work>& works, const full::Options& options) {
-  Error mistakes;
-  for (const advice::Work& work : works) {
-    const auto answer = full::search(work.task, advice::good_limits(options));
-    if (answer && !answer->top.empty()) {
-      continue;
-    }
-    Error own = answer ? Error(fmt::format("no plan fits on {} devices", work.task.devices))
-                       : work.task.fixed.placed(answer.error());
-    for (Mistake& mistake : own.mistakes) {
-      mistake.where = mistake.where.empty() ? work.name : mistake.where;
-    }
-    mistakes.add(std::move(own));
-  }
-  return mistakes;
-}
-
 }  // namespace
 
 void AlsoFlag::declare(Options& options) {
@@ -130,7 +112,7 @@ Result<std::string> AlsoFlag::run(const std::string& name, const full::Task& tas
   report.ended_early = !Interrupt::going_on();
   if (!report.division.runs()) {
     return fail(report.ended_early ? Error("the search was ended before every model had a plan")
-                                   : why_none(works, options));
+                                   : std::move(report.division.missing));
   }
   return json ? report::json_of(report) : report::division_table(report);
 }

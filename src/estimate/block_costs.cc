@@ -8,10 +8,9 @@
 
 namespace orrery::estimate {
 
-BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key,
-                          const machine::Machine& machine, Prices& prices, Sharing sharing) {
+BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key, Placement& placement,
+                          Prices& prices, Sharing sharing) {
   const auto blocks = parallel::list_blocks(model, key);
-  Placement placement(plan::layout_of(key, model.experts > 0), machine);
   const collective::AlgorithmChoice algorithms = plan::algorithms_of(key);
   BlockTimer timer(placement, algorithms, prices, blocks->draft.host_dispatch, sharing);
   BlockCosts costs;

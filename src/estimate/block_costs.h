@@ -9,7 +9,6 @@
 #include "base/result.h"
 #include "estimate/block_timer.h"
 #include "estimate/prices.h"
-#include "machine/machine.h"
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
@@ -19,10 +18,9 @@ namespace orrery::estimate {
 
 class BlockCosts {
  public:
-  /// Requires parallel::block_key() of a checked plan, and a machine of its devices.
-  static BlockCosts of(const zoo::Model& model, const plan::Plan& key,
-                       const machine::Machine& machine, Prices& prices,
-                       Sharing sharing = Sharing::alone);
+  /// Requires parallel::block_key() of a checked plan, and where its ranks lie.
+  static BlockCosts of(const zoo::Model& model, const plan::Plan& key, Placement& placement,
+                       Prices& prices, Sharing sharing = Sharing::alone);
 
   /// The cost of a chunk of the model; the first `recomputed` layers of it recompute what the plan
   /// says. A backward has its weight gradients in it, also where the schedule splits them off.

@@ -167,27 +167,17 @@ void BlockTimer::time_kernels(const graph::Node& node, TimedStep& timed) {
 }
 
 void BlockTimer::time_collective(const graph::Node& node, TimedStep& timed) {
-  Communicator& where = placement_.communicator(node.group);
-  if (where.extents.empty() || node.bytes == Bytes(0)) {
+  const CollectiveTime* time = price_of({node.collective, node.group, node.bytes, node.route},
+                                        algorithms_, placement_, prices_);
+  if (time == nullptr) {
     return;
   }
-  LoadsOf alone;
-  if (!where.crossing) {
-    alone = [&](const collective::CollectivePhase& phase) {
-      return placement_.loads(where, phase, std::nullopt).ports;
-    };
-  }
-  const CollectiveTime& time = prices_.collective({.kind = node.collective,
-                                                   .algorithm = algorithms_[node.group],
-                                                   .bytes = node.bytes,
-                                                   .route = node.route,
-                                                   .extents = where.extents,
-                                                   .devices = placement_.tables().ranks},
-                                                  placement_.machine(), alone);
-  timed.slows = time.alone > Time(0) && !node.by_engine;
+  timed.slows = time->alone > Time(0) && !node.by_engine;
   timed.host = node.by_engine ? Time(0) : host_dispatch_;
-  timed.time = sharing_ == Sharing::together ? time_together(time, where, placement_) : time.alone;
-  add_ports(timed.ports, time.on_ports);
+  timed.time = sharing_ == Sharing::together
+                   ? time_together(*time, placement_.communicator(node.group), placement_)
+                   : time->alone;
+  add_ports(timed.ports, time->on_ports);
 }
 
 }  // namespace orrery::estimate

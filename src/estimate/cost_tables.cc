@@ -79,32 +79,23 @@ Placement& CostTables::placement_of(const plan::Plan& plan, const Site& site) {
 }
 
 Result<Time> CostTables::mean_kernels(const plan::Plan& plan) {
-  const auto site = sites_.of(plan);
-  if (!site) {
-    return fail(site.error());
-  }
-  plan::Plan key = parallel::block_key(plan);
-  key.order.clear();  // kernels do not know where they run
-  const auto found = kernels_.find(key);
-  Time kernels = found != kernels_.end() ? found->second : Time(0);
-  if (found == kernels_.end()) {
-    std::vector<Time> by_kind;
-    for (const auto& block : parallel::block_kernels(model_, parallel::block_key(plan))) {
-      by_kind.emplace_back(0);
-      for (const graph::Operator& kernel : block) {
-        by_kind.back() += site->prices->kernel(kernel, *site->machine).alone;
+  return sites_.of(plan).map(
+      [&](const Site& site) { return mean_step(plan, site, plain_pass(plan, site)); });
+}
+
+const PassCost& CostTables::plain_pass(const plan::Plan& plan, const Site& site) {
+  return plain_passes_.get(plan, [&] {
+    Placement& placement = placement_of(plan, site);
+    PassCost all{.chain = site.kernels, .kernels = site.kernels};
+    const collective::AlgorithmChoice algorithms = plan::algorithms_of(plan);
+    for (const Exchanged& one : *site.exchanges) {
+      if (const auto* time = price_of(one.collective, algorithms, placement, *site.prices)) {
+        all.lanes[index_of(*one.lane)] += time->alone * one.times;
+        add_ports(all.ports, time->on_ports, one.times);
       }
     }
-    for (const plan::BlockKind kind : plan::blocks_of(
-             model_, plan, {.embedding = true, .head = true, .layers = model_.layers})) {
-      kernels += by_kind[kind];
-    }
-    if (kernels_.size() == kMostKept) {
-      kernels_.clear();
-    }
-    kernels_.emplace(std::move(key), kernels);
-  }
-  return mean_step(plan, *site, {.chain = kernels, .kernels = kernels});
+    return all;
+  });
 }
 
 Result<Time> CostTables::mean_step(const plan::Plan& plan) {
@@ -153,11 +144,11 @@ const BlockCosts& CostTables::blocks_of(const plan::Plan& plan, const Site& site
   if (found != blocks.end()) {
     return found->second;
   }
-  if (blocks.size() == kMostKept) {
+  if (blocks.size() == kMostBlocks) {
     forget_loads();  // they are known by blocks
     blocks.clear();
   }
-  BlockCosts costs = BlockCosts::of(model_, key, *site.machine, *site.prices, known);
+  BlockCosts costs = BlockCosts::of(model_, key, placement_of(key, site), *site.prices, known);
   return blocks.emplace(std::move(key), std::move(costs)).first->second;
 }
 
@@ -196,8 +187,9 @@ const std::vector<StagePasses>& CostTables::mixed_loads(const plan::Plan& plan,
   for (std::size_t stage = 0; stage < parts.size(); ++stage) {
     const std::size_t part = devices[stage];
     if (!by_part.contains(part)) {
-      const BlockCosts blocks = BlockCosts::of(model_, parallel::block_key(plan),
-                                               (*site.parts)[part], (*site.part_prices)[part]);
+      const plan::Plan key = parallel::block_key(plan);
+      Placement placement(plan::layout_of(key, model_.experts > 0), (*site.parts)[part]);
+      const BlockCosts blocks = BlockCosts::of(model_, key, placement, (*site.part_prices)[part]);
       by_part[part] = loader(plan, blocks, parts).all(placement_of(plan, site));
     }
     mixed_.push_back(by_part[part][stage]);

@@ -57,7 +57,8 @@ class CostTables {
   /// for unless it may hide) and the optimizer; every lane; every port with what gradients and
   /// parameters put on it.
   Result<Time> mean_step(const plan::Plan& plan);
-  /// Returns the same of blocks that wait for nothing and exchange nothing.
+  /// Returns the same of blocks that wait for nothing, whatever their schedule and what hides
+  /// exchanges.
   Result<Time> mean_kernels(const plan::Plan& plan);
   /// Returns what a device's kernels draw above idle power in a step at the least, mean over the
   /// stages.
@@ -84,7 +85,7 @@ class CostTables {
   const zoo::Model& model() const { return model_; }
 
  private:
-  static constexpr std::size_t kMostKept = 65536;    // of a sort
+  static constexpr std::size_t kMostBlocks = 8192;   // some 64 MB
   static constexpr std::size_t kMostStates = 4096;   // some 100 MB where stages are many
   static constexpr std::size_t kMostStages = 65536;  // of all loads, some 50 MB
 
@@ -118,6 +119,8 @@ class CostTables {
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site, Sharing sharing);
   Time mean_step(const plan::Plan& plan, const Site& site, const PassCost& all);
+  /// Returns the passes of the whole model as if nothing waited: kernels, lanes and ports.
+  const PassCost& plain_pass(const plan::Plan& plan, const Site& site);
   /// Returns the whole model's states, as if one stage had all of them: no piece is faster for its
   /// part.
   const StageState& whole_state(const plan::Plan& plan, const Site& site);
@@ -142,13 +145,18 @@ class CostTables {
   std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t>,
            std::vector<LonePasses>>
       lone_;
-  ByPlan<Time> kernels_;  ///< of a microbatch, over all stages
   footprint::MemoryTables memory_{model_};
   /// These parts are never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
   std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostStates>, 2>
       states_;  ///< by Sharing
   plan::PlanTable<WholeFields, StageState, kMostStates> whole_states_;
+  /// The pass of the plan before, for others that differ in states alone.
+  plan::PlanTable<
+      plan::AllFieldsBut<&plan::Plan::zero, &plan::Plan::offload_optimizer,
+                         &plan::Plan::overlap_grad_reduce, &plan::Plan::overlap_param_gather>,
+      PassCost, 1>
+      plain_passes_;
 };
 
 }  // namespace orrery::estimate

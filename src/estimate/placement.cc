@@ -186,6 +186,28 @@ int Placement::way(plan::Channel channel, std::int64_t stage) {
   return number;
 }
 
+const CollectiveTime* price_of(const GroupCollective& one,
+                               const collective::AlgorithmChoice& choice, Placement& placement,
+                               Prices& prices) {
+  Communicator& where = placement.communicator(one.group);
+  if (where.extents.empty() || one.bytes == Bytes(0)) {
+    return nullptr;
+  }
+  LoadsOf alone;
+  if (!where.crossing) {
+    alone = [&](const collective::CollectivePhase& phase) {
+      return placement.loads(where, phase, std::nullopt).ports;
+    };
+  }
+  return &prices.collective({.kind = one.kind,
+                             .algorithm = choice[one.group],
+                             .bytes = one.bytes,
+                             .route = one.route,
+                             .extents = where.extents,
+                             .devices = placement.tables().ranks},
+                            placement.machine(), alone);
+}
+
 Placement& Placements::of(plan::RankLayout layout, const machine::Machine& machine) {
   const auto known = std::find_if(placements_.begin(), placements_.end(), [&](const auto& one) {
     return &one->machine() == &machine && same_layout(one->layout(), layout);

@@ -78,6 +78,22 @@ class Placement {
   std::vector<std::array<int, plan::kChannelCount>> way_numbers_;  ///< by stage; -1: not known
 };
 
+/// A collective of the groups of one sort.
+struct GroupCollective {
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
+  graph::GroupIndex group;
+  Bytes bytes{0};
+  graph::TokenRoute route{};  ///< Node::route
+
+  friend bool operator==(const GroupCollective&, const GroupCollective&) = default;
+};
+
+/// Returns the price of a collective of one group, alone; null: it has nothing to move, or nobody
+/// to move it to. Valid until the next question of the prices.
+const CollectiveTime* price_of(const GroupCollective& one,
+                               const collective::AlgorithmChoice& choice, Placement& placement,
+                               Prices& prices);
+
 /// Placements of the layouts of a sweep's plans, each found once.
 class Placements {
  public:

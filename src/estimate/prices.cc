@@ -78,12 +78,15 @@ std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {
 
 const compute::KernelTime& Prices::kernel(const graph::Operator& op,
                                           const machine::Machine& machine) {
-  const auto found = kernels_.find(op);
-  if (found != kernels_.end()) {
-    return found->second;
+  if (const auto here = kernels_.find(clocks_); here != kernels_.end()) {
+    const auto found = here->second.find(op);
+    if (found != here->second.end()) {
+      return found->second;
+    }
   }
-  if (kernels_.size() == kMostKernels) {
+  if (kernel_count_++ == kMostKernels) {
     kernels_.clear();
+    kernel_count_ = 1;
   }
   const bool alike = machine.parts.empty();
   compute::KernelTime time =
@@ -94,7 +97,7 @@ const compute::KernelTime& Prices::kernel(const graph::Operator& op,
     time.beside_message = std::min(time.beside_message, one.beside_message);
     time.beside_collective = std::min(time.beside_collective, one.beside_collective);
   }
-  return kernels_.emplace(op, time).first->second;
+  return kernels_[clocks_].emplace(op, time).first->second;
 }
 
 const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine::Machine& machine,

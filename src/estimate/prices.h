@@ -79,8 +79,11 @@ using LoadsOf = std::function<std::vector<PortLoad>(const collective::Collective
 /// A search comes back to most of what it has priced soon; of the rest only so many are kept.
 class Prices {
  public:
-  static constexpr std::size_t kMostKernels = 262'144;     ///< some 100 MB
-  static constexpr std::size_t kMostCollectives = 65'536;  ///< the same
+  static constexpr std::size_t kMostKernels = 65'536;      ///< some 25 MB
+  static constexpr std::size_t kMostCollectives = 65'536;  ///< some 100 MB
+
+  /// Takes kernels at these clocks of the machine from now on, by a number of the caller's.
+  void at_clocks(std::size_t number) { clocks_ = number; }
 
   /// Returns the time of a kernel, valid until the next question of its sort, like the other. It
   /// runs on the device of the machine or, of several parts, on that where it takes least.
@@ -90,7 +93,10 @@ class Prices {
 
  private:
   // Never iterated over, so their order does not matter.
-  std::unordered_map<graph::Operator, compute::KernelTime, KernelHash, SameKernel> kernels_;
+  using Kernels = std::unordered_map<graph::Operator, compute::KernelTime, KernelHash, SameKernel>;
+  std::unordered_map<std::size_t, Kernels> kernels_;  ///< by clocks
+  std::size_t kernel_count_ = 0;
+  std::size_t clocks_ = 0;
   std::unordered_map<CollectiveKey, CollectiveTime, CollectiveHash> collectives_;
 };
 

@@ -56,8 +56,8 @@ class QuickBound {
   /// the simulated time of any plan that differs in stage_layers or in what is kept of activations.
   Result<Time> mean_step(const plan::Plan& plan);
 
-  /// Returns the same by kernels, parameters and their states alone: of any plan that also differs
-  /// in schedule, chunks and what hides exchanges.
+  /// Returns the same by kernels, lanes and ports, as if no kernel waited for a collective: of any
+  /// plan that also differs in schedule, chunks and what hides exchanges.
   Result<Time> least_kernels(const plan::Plan& plan);
 
   /// Returns the bytes of parameters, gradients and optimizer states, mean over the stages, which

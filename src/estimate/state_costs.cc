@@ -280,26 +280,16 @@ class StateCosts {
 
   /// The price of one buffer: no faster in pieces.
   Time price(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, PortTimes& ports) {
-    Communicator& where = placement_.communicator(graph::GroupIndex(axis));
-    if (where.extents.empty() || bytes == Bytes(0)) {
+    const graph::GroupIndex group(axis);
+    const CollectiveTime* time =
+        price_of({kind, group, bytes}, plan::algorithms_of(plan_), placement_, prices_);
+    if (time == nullptr) {
       return Time(0);
     }
-    LoadsOf alone;
-    if (!where.crossing) {
-      alone = [&](const collective::CollectivePhase& phase) {
-        return placement_.loads(where, phase, std::nullopt).ports;
-      };
-    }
-    const CollectiveTime& time =
-        prices_.collective({.kind = kind,
-                            .algorithm = plan::algorithms_of(plan_)[graph::GroupIndex(axis)],
-                            .bytes = bytes,
-                            .route = {},
-                            .extents = where.extents,
-                            .devices = plan_.devices()},
-                           machine_, alone);
-    add_ports(ports, time.on_ports);
-    return sharing_ == Sharing::together ? time_together(time, where, placement_) : time.alone;
+    add_ports(ports, time->on_ports);
+    return sharing_ == Sharing::together
+               ? time_together(*time, placement_.communicator(group), placement_)
+               : time->alone;
   }
 
   const zoo::Model& model_;

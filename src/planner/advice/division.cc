@@ -112,20 +112,36 @@ class Shares {
   Shares(const std::vector<Work>& works, const full::Options& options, const Progress& progress)
       : works_(works), options_(options), progress_(progress) {}
 
-  const std::optional<WorkShare>& of(std::size_t model, std::int64_t devices) {
-    const auto [known, is_new] = known_.try_emplace({model, devices});
-    if (is_new) {
+  const Result<WorkShare>& of(std::size_t model, std::int64_t devices) {
+    auto known = known_.find({model, devices});
+    if (known == known_.end()) {
       full::Task task = works_[model].task;
       task.devices = devices;
-      if (auto best = good_plan(task, options_)) {
-        const Duration time(works_[model].tokens / best->tokens_per_s);
-        known->second = WorkShare{devices, std::move(*best), time};
-      }
+      auto share = good_plan(task, options_).map([&](full::Found best) {
+        const Duration time(works_[model].tokens / best.tokens_per_s);
+        return WorkShare{devices, std::move(best), time};
+      });
+      known = known_.emplace(std::pair(model, devices), std::move(share)).first;
       if (progress_) {
         progress_(0);  // how many will be asked for is not known
       }
     }
     return known->second;
+  }
+
+  /// Returns why models have no plan on so many devices, each under its name.
+  Error why_none(std::int64_t devices) {
+    Error all;
+    for (std::size_t model = 0; model < works_.size(); ++model) {
+      if (const auto& share = of(model, devices); !share) {
+        Error own = works_[model].task.fixed.placed(share.error());
+        for (Mistake& mistake : own.mistakes) {
+          mistake.where = mistake.where.empty() ? works_[model].name : mistake.where;
+        }
+        all.add(std::move(own));
+      }
+    }
+    return all;
   }
 
   double score(std::size_t model, std::int64_t devices) {
@@ -150,7 +166,7 @@ class Shares {
   const std::vector<Work>& works_;
   const full::Options& options_;
   const Progress& progress_;
-  std::map<std::pair<std::size_t, std::int64_t>, std::optional<WorkShare>> known_;
+  std::map<std::pair<std::size_t, std::int64_t>, Result<WorkShare>> known_;
 };
 
 /// Returns the arrangement of these numbers of devices; empty where a model has no plan.
@@ -205,6 +221,9 @@ Division division(const std::vector<Work>& works, std::int64_t devices,
                          true, longest);
   found.in_turn =
       arranged(shares, std::vector<std::int64_t>(works.size(), devices), false, longest);
+  if (!found.runs()) {
+    found.missing = shares.why_none(devices);
+  }
   return found;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/advice/probe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,10 +12,13 @@
 namespace orrery::advice {
 namespace {
 
-std::optional<full::Found> best_of(const full::Task& task, const full::Options& options) {
+Result<full::Found> best_of(const full::Task& task, const full::Options& options) {
   auto answer = full::search(task, options);
-  if (!answer || answer->top.empty()) {
-    return std::nullopt;
+  if (!answer) {
+    return fail(std::move(answer.error()));
+  }
+  if (answer->top.empty()) {
+    return fail(fmt::format("no plan fits on {} devices", task.devices));
   }
   return std::move(answer->top.front());
 }
@@ -29,7 +34,8 @@ full::Options limited(full::Options options, std::size_t estimates, std::size_t 
 }
 
 std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options) {
-  return best_of(task, limited(options, 1, 1));
+  auto found = best_of(task, limited(options, 1, 1));
+  return found ? std::optional(std::move(*found)) : std::nullopt;
 }
 
 full::Options good_limits(const full::Options& options) {
@@ -38,7 +44,7 @@ full::Options good_limits(const full::Options& options) {
   return limited(options, kEstimates, kSimulations);
 }
 
-std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options) {
+Result<full::Found> good_plan(const full::Task& task, const full::Options& options) {
   return best_of(task, good_limits(options));
 }
 

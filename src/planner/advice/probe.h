@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/result.h"
 #include "planner/full/search.h"
 
 namespace orrery::advice {
@@ -22,8 +23,8 @@ std::optional<full::Found> any_plan(const full::Task& task, const full::Options&
 /// Returns limits that are enough for a good plan: 100 estimates and 12 simulations.
 full::Options good_limits(const full::Options& options);
 
-/// Returns the best within good_limits().
-std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options);
+/// Returns the best within good_limits(). Mistakes: those of the search; no plan fits.
+Result<full::Found> good_plan(const full::Task& task, const full::Options& options);
 
 /// Returns the bytes of a device's first memory tier that plans may use.
 Bytes usable_memory(const full::Task& task, const full::Options& options);

@@ -85,12 +85,7 @@ class Certifier {
     const Time closed = search_.sure();
     for (; !search_.open.empty(); search_.open.pop()) {
       const Node& node = search_.open.top();
-      std::uint64_t plans = node.value ? 0 : 1;  // else it has been estimated
-      if (node.level == Level::group) {
-        plans = search_.count_of(node.plan);
-      } else if (node.level == Level::shape) {
-        plans = search_.space.variant_count(node.plan);
-      }
+      const std::uint64_t plans = node.value ? 0 : node.plans;  // else it has been estimated
       search_.left = std::min(search_.left, node.bound);
       if (node.bound >= closed) {
         search_.answer.counts.by_bound += plans;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/lists.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/schedule_row.h"
 
@@ -15,8 +16,7 @@ namespace orrery::full {
 namespace {
 
 constexpr std::size_t kAskEvery = 16;  // steps of the search
-constexpr double kExplored =
-    0.75;  // of all bounds and simulations; the others are for what follows
+constexpr double kExplored = 0.75;     // of bounds and simulations; the others are for what follows
 
 /// So many shapes are bounded by their passes in the time of one bound.
 constexpr std::size_t kShapesForABound = 16;
@@ -139,8 +139,7 @@ class Explorer {
             shape.overlap_tensor, shape.batch_shares, row.whole_backwards, row.both_ends};
   }
 
-  /// Shapes of a group with the same exchanges: one that is valid, and the one with most chunks,
-  /// each of which may wait less.
+  /// Shapes with the same exchanges: a valid one, and one with most chunks, which may wait least.
   struct Alike {
     const plan::Plan* valid = nullptr;
     const plan::Plan* most_chunks = nullptr;
@@ -170,55 +169,71 @@ class Explorer {
     });
   }
 
-  /// Returns, by exchanges of a group's shapes, a bound of all shapes that have these, from the
-  /// mean of the stages; Time::max() where no device has room for their states.
-  std::map<Exchanges, Time> outlines(const std::vector<plan::Plan>& shapes) {
-    std::map<Exchanges, Alike> by_exchanges;
-    for (const plan::Plan& shape : shapes) {
-      Alike& alike = by_exchanges[exchanges_of(shape)];
-      if (alike.valid == nullptr && search_.valid(shape)) {
-        alike.valid = &shape;
+  /// Numbers the exchanges of a group's shapes, in the order in which they first come.
+  static std::vector<std::size_t> exchange_numbers(const std::vector<plan::Plan>& shapes) {
+    std::map<Exchanges, std::size_t> known;
+    return mapped(shapes, [&](const plan::Plan& shape) {
+      return known.try_emplace(exchanges_of(shape), known.size()).first->second;
+    });
+  }
+
+  /// Returns, by exchange_numbers(), a bound of all shapes that have them, from the mean of the
+  /// stages; Time::max() where no device has room for their states, nothing where none is valid.
+  std::vector<std::optional<Time>> outlines(const std::vector<plan::Plan>& shapes) {
+    const std::vector<std::size_t> numbers = exchange_numbers(shapes);
+    std::vector<Alike> by_exchanges;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      by_exchanges.resize(std::max(by_exchanges.size(), numbers[i] + 1));
+      Alike& alike = by_exchanges[numbers[i]];
+      if (alike.valid == nullptr && search_.valid(shapes[i])) {
+        alike.valid = &shapes[i];
       }
       if (alike.most_chunks == nullptr ||
-          plan::chunks_of(shape) > plan::chunks_of(*alike.most_chunks)) {
-        alike.most_chunks = &shape;
+          plan::chunks_of(shapes[i]) > plan::chunks_of(*alike.most_chunks)) {
+        alike.most_chunks = &shapes[i];
       }
     }
-    std::map<Exchanges, Time> bounds;
-    for (const auto& [exchanges, alike] : by_exchanges) {
-      if (alike.valid != nullptr) {
-        bounds.emplace(exchanges, outline(alike));
-      }
-    }
-    return bounds;
+    return mapped(by_exchanges, [&](const Alike& alike) {
+      return alike.valid != nullptr ? std::optional(outline(alike)) : std::nullopt;
+    });
   }
 
   /// A group is first bounded by its kernels, then by what else its shapes do, then these are.
   void open_group(Node node) {
     const std::vector<plan::Plan> shapes = search_.space.shapes(node.plan);
-    const std::map<Exchanges, Time> bounds = outlines(shapes);
-    if (!node.tight) {
-      search_.asked += 1 + shapes.size() / kShapesForABound;  // their blocks are lowered
-      Time least = bounds.empty() ? node.bound : Time::max();
-      for (const auto& [exchanges, bound] : bounds) {
-        least = std::min(least, bound);
-      }
-      if (least == Time::max()) {
-        search_.answer.counts.by_memory += search_.count_of(node.plan);
-        return;
-      }
-      node.bound = std::max(node.bound, least);
-      node.tight = true;
-      search_.open.put_back(std::move(node));
+    if (node.tight) {
+      split_group(node, shapes);
       return;
     }
-    for (const plan::Plan& shape : shapes) {
-      if (!search_.valid(shape)) {
-        search_.answer.counts.invalid += search_.space.variant_count(shape);
+    search_.asked += 1 + shapes.size() / kShapesForABound;  // their blocks are lowered
+    Time least = Time::max();
+    bool valid = false;
+    for (const std::optional<Time>& bound : outlines(shapes)) {
+      valid = valid || bound;
+      least = std::min(least, bound.value_or(Time::max()));
+      node.outlines.push_back(bound.value_or(Time::max()));
+    }
+    if (valid && least == Time::max()) {
+      search_.answer.counts.by_memory += node.plans;
+      return;
+    }
+    node.bound = valid ? std::max(node.bound, least) : node.bound;
+    node.tight = true;
+    search_.open.put_back(std::move(node));
+  }
+
+  void split_group(const Node& group, const std::vector<plan::Plan>& shapes) {
+    const std::vector<std::size_t> numbers = exchange_numbers(shapes);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const std::uint64_t plans = search_.space.variant_count(shapes[i]);
+      if (!search_.valid(shapes[i])) {
+        search_.answer.counts.invalid += plans;
         continue;
       }
-      const Time bound = bounds.at(exchanges_of(shape));
-      keep_shape({.bound = std::max(node.bound, bound), .level = Level::shape, .plan = shape});
+      keep_shape({.bound = std::max(group.bound, group.outlines[numbers[i]]),
+                  .level = Level::shape,
+                  .plan = shapes[i],
+                  .plans = plans});
     }
   }
 
@@ -226,7 +241,7 @@ class Explorer {
   /// variants are.
   void open_shape(Node node) {
     if (node.tight) {
-      expand(node.plan);
+      expand(node);
       return;
     }
     const Time least =
@@ -239,23 +254,23 @@ class Explorer {
   /// Keeps a shape unless the answer has enough plans that are faster than all of its.
   void keep_shape(Node node) {
     if (node.bound == Time::max()) {
-      search_.answer.counts.by_memory += search_.space.variant_count(node.plan);
+      search_.answer.counts.by_memory += node.plans;
       return;
     }
     if (node.bound < search_.kept_below() || !search_.has_enough()) {
       search_.open.put_back(std::move(node));
       return;
     }
-    search_.answer.counts.by_bound += search_.space.variant_count(node.plan);
+    search_.answer.counts.by_bound += node.plans;
     search_.left = std::min(search_.left, node.bound);
   }
 
-  void expand(const plan::Plan& shape) {
-    if (!search_.has_room(search_.space.frugal(shape))) {
-      search_.answer.counts.by_memory += search_.space.variant_count(shape);
+  void expand(const Node& shape) {
+    if (!search_.has_room(search_.space.frugal(shape.plan))) {
+      search_.answer.counts.by_memory += shape.plans;
       return;
     }
-    for (plan::Plan& variant : search_.space.variants_to_save(shape)) {
+    for (plan::Plan& variant : search_.space.variants_to_save(shape.plan)) {
       if (!search_.has_room(search_.space.most_saving(variant))) {
         search_.answer.counts.by_memory += search_.space.savings();
         continue;
@@ -292,8 +307,7 @@ class Explorer {
     }
   }
 
-  /// Returns the memory of the node's plan; nothing: it does not fit, and what saves more takes its
-  /// place.
+  /// Returns the memory of the node's plan; nothing: it does not fit, what saves more comes next.
   std::optional<Bytes> fits(const Node& node) {
     const auto [fits, memory] = search_.memory(node.plan);
     if (fits) {

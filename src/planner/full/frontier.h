@@ -28,6 +28,8 @@ struct Node {
   Level level = Level::group;
   std::uint64_t number = 0;  ///< order of making, which breaks ties; 0: not in a frontier yet
   plan::Plan plan;
+  std::uint64_t plans = 1;             ///< that it stands for
+  std::vector<Time> outlines{};        ///< of a tight group: bounds of its shapes, by exchanges
   std::shared_ptr<Savings> savings{};  ///< of a variant: those that it is one of
   std::size_t saving = 0;
   /// The bound is that of the exchanges of a group's shapes, of a shape's own schedule, or the

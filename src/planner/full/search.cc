@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -96,11 +97,17 @@ bool SearchState::runs(const plan::Plan& plan) {
   return can;
 }
 
-std::uint64_t SearchState::count_of(const plan::Plan& group) const {
+std::uint64_t SearchState::count_of(const plan::Plan& group) {
+  const bool alike = task.launcher.empty() && task.machine.parts.empty();
+  const std::array<std::int64_t, 4> degrees{group.tp, group.cp, group.pp, group.ep};
+  if (const auto known = counts_.find(degrees); alike && known != counts_.end()) {
+    return known->second;
+  }
   std::uint64_t count = 0;
   for (const plan::Plan& shape : space.shapes(group)) {
     count += space.variant_count(shape);
   }
+  counts_[degrees] = count;
   return count;
 }
 
@@ -183,31 +190,25 @@ bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
          });
 }
 
-/// Returns the dispatches that may be the lightest: merged copies take fewer kernels than whole
-/// ones.
-std::vector<plan::MoeDispatch> lightest(std::vector<plan::MoeDispatch> dispatches) {
-  if (std::ranges::count(dispatches, plan::MoeDispatch::hierarchical) > 0) {
-    std::erase(dispatches, plan::MoeDispatch::all_to_all);
-  }
-  return dispatches;
-}
-
 }  // namespace
 
 Time SearchState::least_of_group(const plan::Plan& group) {
   const plan::Plan plain = Space::plainest(group);
-  std::vector<plan::Plan> all = states_with_room(plain);
-  all = with_each(all, &plan::Plan::order, space.orders(group));
-  all = with_each(all, &plan::Plan::moe_dispatch, lightest(space.dispatches(group)));
+  std::vector<plan::Plan> exchanges = with_each({plain}, &plan::Plan::order, space.orders(group));
+  exchanges = with_each(exchanges, &plan::Plan::moe_dispatch, space.dispatches(group));
+  exchanges = with_each(exchanges, &plan::Plan::cp_exchange, space.context_exchanges(group));
+  exchanges = with_each(exchanges, &plan::Plan::overlap_tensor, space.tensor_overlaps(group));
+  std::vector<plan::Plan> states = states_with_room(plain);
   Time least = Time::max();
-  for (const plan::ContextExchange exchange : space.context_exchanges(group)) {
-    plan::Plan trial = plain;
-    trial.cp_exchange = exchange;
-    if (!can_exchange(task.model, trial)) {
+  for (const plan::Plan& exchange : exchanges) {
+    if (!can_exchange(task.model, exchange)) {
       continue;
     }
-    for (plan::Plan& one : all) {
-      one.cp_exchange = exchange;
+    for (plan::Plan& one : states) {
+      one.order = exchange.order;
+      one.moe_dispatch = exchange.moe_dispatch;
+      one.cp_exchange = exchange.cp_exchange;
+      one.overlap_tensor = exchange.overlap_tensor;
       if (valid(one)) {
         const auto bound = bounds.least_kernels(one);
         least = std::min(least, bound ? score.of(one, *bound) : Time(0));
@@ -223,8 +224,11 @@ Result<void> open_groups(SearchState& search) {
       break;  // counting the others may take minutes, and no plan has been looked at
     }
     const Time least = search.stop() ? Time(0) : search.least_of_group(group);
-    search.answer.counts.all += search.count_of(group);
-    search.open.push(least, Level::group, std::move(group));
+    const std::uint64_t plans = search.count_of(group);
+    search.answer.counts.all += plans;
+    search.group_bounds.push_back(least);
+    search.open.put_back(
+        {.bound = least, .level = Level::group, .plan = std::move(group), .plans = plans});
   }
   if (search.open.empty() || search.answer.counts.all == 0) {
     Error mistakes = search.space.base_mistakes();

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -58,6 +61,7 @@ struct SearchState {
   Evaluations& estimator;
   Bytes capacity = Bytes::max();
   Frontier open;
+  std::vector<Time> group_bounds;  ///< least_of_group() in the order of the space's groups
   std::vector<Candidate> candidates;
   Error first_mistakes;       ///< of the first plan that is none
   Time wanted{0};             ///< below it plans are of interest, however fast the best is
@@ -110,8 +114,9 @@ struct SearchState {
   bool valid(const plan::Plan& plan);
   /// Returns whether the task's launcher can run it, too.
   bool runs(const plan::Plan& plan);
-  /// Returns how many plans a group stands for.
-  std::uint64_t count_of(const plan::Plan& group) const;
+  /// Returns how many plans a group stands for: as many as others of its degrees, but for what a
+  /// launcher or devices that differ decide.
+  std::uint64_t count_of(const plan::Plan& group);
   /// Has threads look ahead before a question about one variant of `open` below `limit`: at the
   /// next such variants among those that `asks` selects.
   template <class Asks>
@@ -124,6 +129,9 @@ struct SearchState {
     }
     estimator.expect(question, plans);
   }
+
+ private:
+  std::map<std::array<std::int64_t, 4>, std::uint64_t> counts_;  ///< of groups, by tp, cp, pp, ep
 };
 
 /// Searches a machine of several sorts of devices: the best over its parts, each alone and

@@ -32,9 +32,9 @@ class WarmStart {
 
   void run(std::vector<plan::Plan> groups) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Ranked<plan::Plan>>> cuts;
-    for (plan::Plan& group : groups) {
-      const Time least = search_.least_of_group(group);
-      if (least > Time(0)) {
+    for (std::size_t i = 0; i < search_.group_bounds.size(); ++i) {
+      plan::Plan& group = groups[i];
+      if (const Time least = search_.group_bounds[i]; least > Time(0)) {
         const double fill =
             static_cast<double>(group.pp - 1) / static_cast<double>(group.microbatches());
         auto& cut = cuts[{group.tp, group.pp}];

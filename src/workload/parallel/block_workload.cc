@@ -131,25 +131,27 @@ std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const pla
 
 namespace {
 
-void append_kernels(const std::vector<Step>& pass, std::vector<graph::Operator>& kernels) {
+void append_work(const std::vector<Step>& pass, BlockWork& work) {
   for (const Step& step : pass) {
     if (step.when == When::always && step.node.phase != plan::StepPhase::recompute) {
-      kernels.insert(kernels.end(), step.node.operators.begin(), step.node.operators.end());
+      work.kernels.insert(work.kernels.end(), step.node.operators.begin(),
+                          step.node.operators.end());
+      if (step.node.kind == graph::Node::Kind::collective) {
+        work.collectives.push_back(step.node);
+      }
     }
   }
 }
 
 }  // namespace
 
-std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
-                                                        const plan::Plan& plan) {
-  std::vector<std::vector<graph::Operator>> kernels;
+std::vector<BlockWork> block_work(const zoo::Model& model, const plan::Plan& plan) {
+  std::vector<BlockWork> work;
   for (const BlockSteps& steps : draft_blocks(model, plan).steps) {
-    std::vector<graph::Operator>& of_kind = kernels.emplace_back();
-    append_kernels(steps.forward, of_kind);
-    append_kernels(steps.backward, of_kind);
+    append_work(steps.forward, work.emplace_back());
+    append_work(steps.backward, work.back());
   }
-  return kernels;
+  return work;
 }
 
 }  // namespace orrery::parallel

@@ -47,10 +47,14 @@ struct BlockLists {
 /// the pipeline, gradients, parameters and copies of activations are left out. Refers to itself.
 std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const plan::Plan& plan);
 
-/// Returns, by BlockKind, the kernels of a forward and of a backward that recomputes nothing. It
-/// takes the same plans.
-std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
-                                                        const plan::Plan& plan);
+/// BlockWork is the work of a block in a forward and in a backward that recomputes nothing.
+struct BlockWork {
+  std::vector<graph::Operator> kernels;
+  std::vector<graph::Node> collectives;
+};
+
+/// Returns the work by BlockKind. It takes the same plans.
+std::vector<BlockWork> block_work(const zoo::Model& model, const plan::Plan& plan);
 
 /// OptimizerShare is what one rank's optimizer updates.
 struct OptimizerShare {

@@ -24,13 +24,13 @@ std::vector<PartTimes> times_by_part(const plan::Plan& plan, const zoo::Model& m
                                      const machine::Machine& machine) {
   plan::Plan one =
       plan::with_microbatches(plan, row_of(plan.schedule).both_ends ? 2 * plan.pp : plan.pp);
-  const auto kernels = block_kernels(model, one);
+  const std::vector<BlockWork> work = block_work(model, one);
   std::vector<PartTimes> times;
   for (const machine::Machine& part : machine::by_device_group(machine)) {
     std::vector<Time> by_kind;
-    for (const std::vector<graph::Operator>& block : kernels) {
+    for (const BlockWork& block : work) {
       by_kind.emplace_back(0);
-      for (const graph::Operator& kernel : block) {
+      for (const graph::Operator& kernel : block.kernels) {
         by_kind.back() += compute::kernel_time(kernel, part.device).alone;
       }
     }

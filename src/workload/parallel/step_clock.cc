@@ -5,19 +5,18 @@
 #include <vector>
 
 #include "machine/device_groups.h"
-#include "workload/parallel/block_workload.h"
 #include "workload/plan/model_parts.h"
 
 namespace orrery::parallel {
 namespace {
 
-compute::Load load_of_blocks(const std::vector<std::vector<graph::Operator>>& blocks,
+compute::Load load_of_blocks(const std::vector<BlockWork>& work,
                              const std::vector<plan::BlockKind>& kinds,
                              const compute::Device& device) {
   std::vector<compute::Load> by_kind;
-  for (const std::vector<graph::Operator>& block : blocks) {
+  for (const BlockWork& block : work) {
     compute::Load& load = by_kind.emplace_back();
-    for (const graph::Operator& kernel : block) {
+    for (const graph::Operator& kernel : block.kernels) {
       load += compute::load_of(kernel, device);
     }
   }
@@ -28,23 +27,33 @@ compute::Load load_of_blocks(const std::vector<std::vector<graph::Operator>>& bl
   return sum;
 }
 
+bool states_power(const machine::Machine& machine) {
+  return machine.device.power_model.known() ||
+         std::ranges::any_of(machine.parts, [](const machine::DeviceGroup& part) {
+           return part.device.power_model.known();
+         });
+}
+
 }  // namespace
 
 Energy set_clocks(machine::Machine& machine, const zoo::Model& model, const plan::Plan& plan) {
-  bool known = machine.device.power_model.known();
-  for (const machine::DeviceGroup& part : machine.parts) {
-    known = known || part.device.power_model.known();
-  }
-  if (!known || !plan.strategy.empty()) {
+  if (!states_power(machine) || !plan.strategy.empty()) {
     return Energy(0);
   }
   const plan::Plan key = block_key(plan);
-  const auto blocks = block_kernels(model, key);
-  const auto kinds =
-      plan::blocks_of(model, key, {.embedding = true, .head = true, .layers = model.layers});
+  return set_clocks(
+      machine, block_work(model, key),
+      plan::blocks_of(model, key, {.embedding = true, .head = true, .layers = model.layers}));
+}
+
+Energy set_clocks(machine::Machine& machine, const std::vector<BlockWork>& work,
+                  const std::vector<plan::BlockKind>& blocks) {
+  if (!states_power(machine)) {
+    return Energy(0);
+  }
   Energy least = Energy::max();
   machine::change_devices(machine, [&](compute::Device& device) {
-    const compute::Load load = load_of_blocks(blocks, kinds, device);
+    const compute::Load load = load_of_blocks(work, blocks, device);
     compute::set_clock(device, load);
     least = std::min(least, compute::energy_above_idle(load, device.full_clock, device));
   });

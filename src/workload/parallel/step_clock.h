@@ -2,8 +2,12 @@
 /// The clock of a training step: that at which the power of its kernels meets the device's cap.
 #pragma once
 
+#include <vector>
+
 #include "machine/compute/clock.h"
 #include "machine/machine.h"
+#include "workload/parallel/block_workload.h"
+#include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -21,5 +25,9 @@ namespace orrery::parallel {
 ///           strategy keeps the clock of the usual mix.
 /// Requires: a checked plan.
 Energy set_clocks(machine::Machine& machine, const zoo::Model& model, const plan::Plan& plan);
+
+/// The same of a model's blocks, by kind the work of each.
+Energy set_clocks(machine::Machine& machine, const std::vector<BlockWork>& work,
+                  const std::vector<plan::BlockKind>& blocks);
 
 }  // namespace orrery::parallel

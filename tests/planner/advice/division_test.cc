@@ -120,5 +120,20 @@ TEST(Division, SharesAreTheSearchesOfTheirDevices) {
   EXPECT_EQ(found.in_turn.shares[1].devices, 16);
 }
 
+TEST(Division, WhereNothingRunsEachModelSaysWhy) {
+  // Parameters, gradients and states of 175e9 parameters are 18 bytes each: 197 GB on each of 16.
+  std::vector<Work> works{
+      {"small", testing::task("gpt2-medium", "dgx-a100-80g", 16, 16, 1024), 1e9},
+      {"large", testing::task("gpt3-175b", "dgx-a100-80g", 16, 16, 2048), 1e9}};
+  for (Work& work : works) {
+    work.task.only = {{"schedule", {"1f1b"}}, {"cp", {"1"}}, {"offload_optimizer", {"none"}}};
+  }
+  const Division found = division(works, 16, {.reserve = 2_GiB});
+  EXPECT_FALSE(found.runs());
+  ASSERT_EQ(found.missing.mistakes.size(), 1U);
+  EXPECT_EQ(found.missing.mistakes[0].where, "large");
+  EXPECT_EQ(found.missing.mistakes[0].expected, "no plan fits on 16 devices");
+}
+
 }  // namespace
 }  // namespace orrery::advice

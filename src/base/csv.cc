@@ -4,12 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
 #include <set>
 
+#include "base/big.h"
+#include "base/collect.h"
 #include "base/names.h"
 
 namespace orrery {
 namespace {
+
+using CellEnd = std::uint32_t;
+constexpr std::size_t kMostText = std::size_t{1} << 32;  // what a CellEnd counts
+
+/// Returns a number of the block: how many cells there are, then where each ends.
+CellEnd number_at(const char* block, std::size_t i) {
+  CellEnd number = 0;
+  std::memcpy(&number, block + i * sizeof(CellEnd), sizeof(CellEnd));
+  return number;
+}
 
 /// Cuts text into rows of cells.
 class CsvScanner {
@@ -19,17 +34,18 @@ class CsvScanner {
   bool at_end() const { return at_ >= text_.size(); }
   bool unterminated() const { return unterminated_; }
 
-  CsvRow row(std::size_t columns) {
-    CsvRow row{.line = line_, .cells = {}};
-    row.cells.reserve(columns);
+  CsvRow row() {
+    const int line = line_;
+    cells_.clear();
+    unquoted_.clear();
     do {
-      row.cells.push_back(cell());
+      cells_.push_back(cell());
     } while (take(','));
     take('\r');
     if (take('\n')) {
       ++line_;
     }
-    return row;
+    return {.line = line, .cells = CsvCells(cells_)};
   }
 
  private:
@@ -41,11 +57,11 @@ class CsvScanner {
     return true;
   }
 
-  std::string cell() { return take('"') ? quoted() : plain(); }
+  std::string_view cell() { return take('"') ? unquoted_.emplace_back(quoted()) : plain(); }
 
-  std::string plain() {
+  std::string_view plain() {
     const std::size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
-    std::string value(text_.substr(at_, end - at_));
+    const std::string_view value = text_.substr(at_, end - at_);
     at_ = end;
     return value;
   }
@@ -55,7 +71,7 @@ class CsvScanner {
     while (!at_end()) {
       const char c = text_[at_++];
       if (c == '"' && !take('"')) {
-        return value + plain();
+        return value.append(plain());
       }
       line_ += c == '\n' ? 1 : 0;
       value += c;
@@ -68,10 +84,21 @@ class CsvScanner {
   std::size_t at_ = 0;
   int line_ = 1;
   bool unterminated_ = false;
+  std::vector<std::string_view> cells_;  ///< of the row
+  std::deque<std::string> unquoted_;     ///< texts of its quoted cells
 };
 
 bool is_blank(const CsvRow& row) {
-  return row.cells.size() == 1 && row.cells[0].empty();
+  return row.cells.size() == 1 && row.cells.front().empty();
+}
+
+/// Returns how many lines hold something.
+std::size_t full_lines(std::string_view text) {
+  std::size_t lines = 1;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    lines += text[i] == '\n' && text[i - 1] != '\n' ? 1 : 0;
+  }
+  return lines;
 }
 
 void check_header(const CsvTable& table, Error& error) {
@@ -87,6 +114,50 @@ void check_header(const CsvTable& table, Error& error) {
 }
 
 }  // namespace
+
+CsvCells::CsvCells(std::span<const std::string_view> cells) {
+  std::size_t end = 0;
+  for (const std::string_view cell : cells) {
+    end += cell.size();
+  }
+  const std::size_t head = (1 + cells.size()) * sizeof(CellEnd);
+  block_ = std::make_unique_for_overwrite<char[]>(head + end);
+  const auto put = [&](std::size_t i, std::size_t number) {
+    const auto kept = static_cast<CellEnd>(number);
+    std::memcpy(block_.get() + i * sizeof(CellEnd), &kept, sizeof(CellEnd));
+  };
+  put(0, cells.size());
+  end = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    std::ranges::copy(cells[i], block_.get() + head + end);
+    put(1 + i, end += cells[i].size());
+  }
+}
+
+std::size_t CsvCells::size() const {
+  return block_ == nullptr ? 0 : number_at(block_.get(), 0);
+}
+
+std::string_view CsvCells::operator[](std::size_t i) const {
+  const std::size_t begin = i == 0 ? 0 : number_at(block_.get(), i);
+  const char* characters = block_.get() + (1 + size()) * sizeof(CellEnd);
+  return {characters + begin, number_at(block_.get(), 1 + i) - begin};
+}
+
+std::vector<std::string_view> CsvCells::all() const {
+  std::vector<std::string_view> cells;
+  cells.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    cells.push_back((*this)[i]);
+  }
+  return cells;
+}
+
+void CsvCells::push_back(std::string_view cell) {
+  std::vector<std::string_view> cells = all();
+  cells.push_back(cell);
+  *this = CsvCells(std::span<const std::string_view>(cells));
+}
 
 std::optional<std::size_t> CsvTable::column(std::string_view name) const {
   const auto found = std::find(header.begin(), header.end(), name);
@@ -105,21 +176,25 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneve
   if (text.starts_with(kByteOrderMark)) {
     text.remove_prefix(kByteOrderMark.size());
   }
-  CsvTable table{.file = std::move(file), .header = {}, .rows = {}};
-  if (text.find('\0') != std::string_view::npos) {
-    return fail(
-        Error(Mistake{table.file, "", "", "not a text file: expected comma-separated text"}));
+  CsvTable table{.file = std::move(file), .header = {}, .rows = {}, .bytes = text.size()};
+  if (text.size() >= kMostText || text.find('\0') != std::string_view::npos) {
+    return fail(Error(Mistake{table.file, "", "",
+                              text.size() >= kMostText
+                                  ? "a table of less than 4 GiB"
+                                  : "not a text file: expected comma-separated text"}));
   }
   Error error;
-  Error lengths;
+  FileMistakes lengths(table.file);
+  table.rows.reserve(full_lines(text));
   CsvScanner scanner(text);
   while (!scanner.at_end()) {
-    CsvRow row = scanner.row(table.header.size());
+    CsvRow row = scanner.row();
     if (is_blank(row)) {
       continue;
     }
     if (table.header.empty()) {
-      table.header = std::move(row.cells);
+      const std::vector<std::string_view> names = row.cells.all();
+      table.header.assign(names.begin(), names.end());
       check_header(table, error);
     } else if (row.cells.size() != table.header.size()) {
       lengths.add({table.where(row), "", fmt::format("{} cells", row.cells.size()),
@@ -129,9 +204,9 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneve
     }
   }
   if (uneven != nullptr && error.empty() && !scanner.unterminated() && !table.rows.empty()) {
-    *uneven = std::move(lengths);
+    *uneven = lengths.take();
   } else {
-    error.add(std::move(lengths));
+    error.add(lengths.take());
   }
   if (scanner.unterminated()) {
     error.add({table.file, "", "", "a quoted cell does not end"});
@@ -161,6 +236,20 @@ Error unknown_columns(const CsvTable& table, const std::vector<std::string>& kno
 
 Result<CsvTable> load_csv(const std::string& file) {
   return read_file(file).and_then([&](const std::string& text) { return parse_csv(text, file); });
+}
+
+std::optional<Mistake> too_many_rows(const CsvTable& table, std::size_t each) {
+  constexpr std::size_t kFactor = 20;
+  constexpr std::size_t kAlways = std::size_t{64} << 20;
+  const std::size_t most = std::max(kFactor * table.bytes, kAlways) / each;
+  if (limits_lifted() || table.rows.size() <= most) {
+    return std::nullopt;
+  }
+  return Mistake{table.file,
+                 {},
+                 fmt::format("{} rows", table.rows.size()),
+                 fmt::format("at most {} in a file of {} bytes, since each takes {} (--big: any)",
+                             most, table.bytes, each)};
 }
 
 std::string csv_cell(const std::string& text) {

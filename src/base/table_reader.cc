@@ -21,7 +21,7 @@ void TableReader::need(std::string_view column) {
 
 std::string_view TableReader::text(const CsvRow& row, std::string_view column) const {
   const auto place = table_.column(column);
-  return place ? std::string_view(row.cells[*place]) : std::string_view();
+  return place ? row.cells[*place] : std::string_view();
 }
 
 std::int64_t TableReader::whole(const CsvRow& row, std::string_view column, std::int64_t least,
@@ -45,7 +45,7 @@ double TableReader::number(const CsvRow& row, std::string_view column, double le
 }
 
 void TableReader::mistake(const CsvRow& row, std::string_view column, const std::string& expected) {
-  add(misread(table_.where(row), std::string(column), std::string(text(row, column)), expected));
+  add(misread(table_.where(row), std::string(column), text(row, column), expected));
 }
 
 }  // namespace orrery

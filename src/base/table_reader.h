@@ -37,6 +37,15 @@ class TableReader {
   /// Adds a mistake for each column that is none of `columns`.
   void know(const std::vector<std::string>& columns) { add(unknown_columns(table_, columns)); }
 
+  /// Adds a mistake where what is made of the rows, `each` bytes of one, takes more than the file
+  /// may (too_many_rows); then no row is read.
+  void limit(std::size_t each) {
+    if (auto mistake = too_many_rows(table_, each)) {
+      add(std::move(*mistake));
+      too_many_ = true;
+    }
+  }
+
   /// Returns the cell's text; empty where the table has no such column.
   std::string_view text(const CsvRow& row, std::string_view column) const;
   /// Returns the cell's whole number in [least, most]; `least` after a mistake.
@@ -52,9 +61,9 @@ class TableReader {
     mistakes_.add(std::move(found));
   }
   bool ok() const { return mistakes_.empty(); }
-  /// Returns the rows of a table that has the columns it needs, else none.
+  /// Returns the rows of a table that has the columns it needs and is not too long, else none.
   std::span<const CsvRow> rows() const {
-    return missing_.empty() ? std::span(table_.rows) : std::span<const CsvRow>();
+    return missing_.empty() && !too_many_ ? std::span(table_.rows) : std::span<const CsvRow>();
   }
   /// Returns the mistakes; one of them is `no_rows` where the table has none and is right.
   Error finish(const std::string& no_rows = {}) {
@@ -68,6 +77,7 @@ class TableReader {
   const CsvTable& table_;
   std::set<std::string, std::less<>> missing_;
   FileMistakes mistakes_;
+  bool too_many_ = false;
 };
 
 }  // namespace orrery

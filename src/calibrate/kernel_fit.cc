@@ -252,6 +252,7 @@ Result<std::vector<KernelMeasurement>> read_rows(TableReader& read,
                                                  std::int64_t most, const Make& make) {
   read.need_all(columns);
   read.need("latency_us");
+  read.limit(sizeof(KernelMeasurement) + sizeof(graph::Operator));
   std::vector<KernelMeasurement> rows;
   for (const CsvRow& row : read.rows()) {
     const Numbers numbers =

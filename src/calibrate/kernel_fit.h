@@ -21,6 +21,10 @@ struct KernelMeasurement {
   Time of_step{0};  ///< what all of it take of a step, as in GemmMeasurement; 0: it is of no step
 };
 
+/// Bytes that a measurement of up to five kernels takes.
+inline constexpr std::size_t kMeasurementBytes =
+    sizeof(KernelMeasurement) + 5 * sizeof(graph::Operator);
+
 struct KernelFit {
   std::string set;  ///< of Device::format_kernels; empty: the general kernels
   std::span<const Coefficient> coefficients;

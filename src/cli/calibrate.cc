@@ -190,7 +190,8 @@ class Calibrate : public Command {
   static Result<std::vector<calibrate::KernelMeasurement>> read_measured(
       const CsvTable& table, const compute::Device& device) {
     Error mistakes;
-    const auto queries = collect(study::read_queries<Query>(table), mistakes);
+    const auto queries =
+        collect(study::read_queries<Query>(table, calibrate::kMeasurementBytes), mistakes);
     TableReader read(table);
     read.need("latency_us");
     std::vector<calibrate::KernelMeasurement> rows;

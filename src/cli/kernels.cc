@@ -9,6 +9,7 @@
 #include "base/beyond_time.h"
 #include "base/collect.h"
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
@@ -93,19 +94,21 @@ class Kernels : public Command {
     if (!machine.device.memory.empty()) {
       systolic_.check(systolic, mistakes);
     }
-    std::vector<std::string> places;
-    const std::vector<Query> queries = read(places, mistakes);
+    std::vector<int> lines;
+    const std::vector<Query> queries = read(lines, mistakes);
     std::vector<study::KernelRow> rows;
+    rows.reserve(queries.size());
     FileMistakes of_rows(file_.value_or(""));
     for (std::size_t i = 0; i < queries.size(); ++i) {
       if (machine.device.memory.empty()) {
         break;  // the machine could not be read
       }
-      const auto kernels = study::kernels_of(queries[i], machine.device, places[i]);
+      const std::string place = file_ ? fmt::format("{}:{}", *file_, lines[i]) : "";
+      const auto kernels = study::kernels_of(queries[i], machine.device, place);
       if (kernels) {
         rows.push_back(study::time_kernels(*kernels, machine.device));
         if (rows.back().time.is_overflow()) {
-          of_rows.add({file_ ? places[i] : "kernel", {}, {}, kBeyondTime});
+          of_rows.add({file_ ? place : "kernel", {}, {}, kBeyondTime});
         }
         if (kArrays && systolic) {
           arrays_.push_back(systolic_.kernel(kernels->front(), machine.device));
@@ -132,6 +135,7 @@ class Kernels : public Command {
 
  private:
   static constexpr bool kArrays = std::is_same_v<Query, study::GemmQuery>;
+  static constexpr std::size_t kAnswerBytes = 600;  // about, of a row of the answer
 
   Result<std::string> layers(Error mistakes) {
     refuse_given({{"--machine", machine_}, {"--file", file_}},
@@ -158,20 +162,16 @@ class Kernels : public Command {
     return {};
   }
 
-  /// Reads the queries of the file, or the flags' one; `places`: where each comes from, for
-  /// messages.
-  std::vector<Query> read(std::vector<std::string>& places, Error& mistakes) const {
+  /// Reads the queries of the file and the line of each, or the flags' one.
+  std::vector<Query> read(std::vector<int>& lines, Error& mistakes) const {
     if (!file_) {
-      places.emplace_back();
       return {from_flags(mistakes)};
     }
     flags_.refuse("contradicts --file, whose columns say it", mistakes);
     std::vector<Query> queries;
     if (const auto table = load_csv(*file_)) {
-      queries = collect(study::read_queries<Query>(*table), mistakes);
-      for (const CsvRow& row : table->rows) {
-        places.push_back(table->where(row));
-      }
+      queries = collect(study::read_queries<Query>(*table, kAnswerBytes), mistakes);
+      lines = mapped(table->rows, &CsvRow::line);
     } else {
       mistakes.add(table.error());
     }

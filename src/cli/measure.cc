@@ -99,8 +99,8 @@ double mean_speedup(const CsvTable& table, std::string_view library, std::string
   }
   double sum = 0;
   for (const CsvRow& row : table.rows) {
-    sum += std::log(std::strtod(row.cells[*a].c_str(), nullptr) /
-                    std::strtod(row.cells[*b].c_str(), nullptr));
+    sum +=
+        std::log(parse_number(row.cells[*a]).value_or(0) / parse_number(row.cells[*b]).value_or(0));
   }
   return std::exp(sum / static_cast<double>(table.rows.size()));
 }
@@ -220,7 +220,7 @@ class Measure : public Command {
       widths.push_back(width);
     }
     std::string text;
-    const auto add = [&](const std::vector<std::string>& cells) {
+    const auto add = [&](const auto& cells) {
       text += fmt::format("{:<{}}", cells[0], widths[0]);
       for (std::size_t c = 1; c < cells.size(); ++c) {
         text += fmt::format("  {:>{}}", cells[c], widths[c]);
@@ -266,7 +266,7 @@ class Measure : public Command {
     });
   }
 
-  static void write_cell(report::JsonWriter& json, const std::string& cell) {
+  static void write_cell(report::JsonWriter& json, std::string_view cell) {
     if (cell == "true" || cell == "false") {
       json.value(cell == "true");
     } else if (const auto whole = parse_value<std::int64_t>(cell)) {

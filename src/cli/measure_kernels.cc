@@ -101,7 +101,8 @@ std::map<std::string, double> seconds_by_key(const CsvTable& measured) {
   for (const CsvRow& row : measured.rows) {
     std::string key;
     for (const std::string_view name : {"batch", "m", "n", "k", "bytes"}) {
-      key += (key.empty() ? "" : ",") + row.cells[measured.column(name).value_or(0)];
+      key += key.empty() ? "" : ",";
+      key += row.cells[measured.column(name).value_or(0)];
     }
     seconds[key] = parse_number(row.cells[measured.column("seconds").value_or(0)]).value_or(0);
   }

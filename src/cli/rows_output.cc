@@ -49,7 +49,7 @@ bool is_numeric(CsvTable& table) {
   std::optional<std::string> unit;
   std::vector<std::string> numbers;
   for (const CsvRow& row : table.rows) {
-    const std::string& text = row.cells[0];
+    const std::string text(row.cells[0]);
     const std::size_t end = std::min(text.find(' '), text.size());
     if (!parse_number(text.substr(0, end)) || unit.value_or(text.substr(end)) != text.substr(end)) {
       return false;
@@ -58,7 +58,7 @@ bool is_numeric(CsvTable& table) {
     numbers.push_back(text.substr(0, end));
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    table.rows[i].cells[0] = numbers[i];
+    table.rows[i].cells = {numbers[i], std::string(table.rows[i].cells[1])};
   }
   if (unit && !unit->empty()) {
     table.header[0] += " (" + unit->substr(1) + ")";

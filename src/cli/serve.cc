@@ -13,6 +13,7 @@
 #include "cli/engine_flags.h"
 #include "cli/html_flag.h"
 #include "cli/image_flags.h"
+#include "cli/interrupt.h"
 #include "cli/live_flags.h"
 #include "cli/progress.h"
 #include "cli/request_flags.h"
@@ -23,6 +24,7 @@
 #include "report/serving.h"
 #include "report/trust.h"
 #include "serving/gpu_search.h"
+#include "serving/refusal.h"
 #include "serving/search.h"
 #include "study/served/nearest.h"
 #include "web/extra.h"
@@ -32,30 +34,6 @@ namespace {
 
 constexpr std::size_t kMostTracedSteps = 1'000'000;
 constexpr std::size_t kNearestRuns = 3;  // published, on a page
-
-/// Returns why not even the request with the shortest prompt can be served. `sent`: all of them;
-/// none where clients of their own sent them.
-std::string why_none(const serving::Run& run, const std::vector<requests::Request>& sent) {
-  const serving::Engine& engine = run.engine;
-  if (sent.empty()) {
-    return "each is longer than the engine takes";
-  }
-  const std::int64_t shortest = std::ranges::min(sent, {}, &requests::Request::input).input;
-  const std::string prompt =
-      fmt::format("{} prompt has {} tokens", sent.size() > 1 ? "the shortest" : "the", shortest);
-  if (shortest >= engine.max_model_len) {
-    return fmt::format("{}, the model takes {} tokens with the answer", prompt,
-                       engine.max_model_len);
-  }
-  if (!engine.chunked_prefill && shortest > engine.max_num_batched_tokens) {
-    return fmt::format("{}, a step, which does not cut prompts, takes {}", prompt,
-                       engine.max_num_batched_tokens);
-  }
-  const std::int64_t state = run.cache.state > Bytes(0) ? run.cache.fixed_tokens(0) : 0;
-  return fmt::format("{}, memory has {} KV blocks of {} tokens for it and its answer{}", prompt,
-                     run.kv_blocks, engine.block_size,
-                     state > 0 ? fmt::format(", of which a state takes {} tokens", state) : "");
-}
 
 class Serve : public Command {
  public:
@@ -148,6 +126,8 @@ class Serve : public Command {
     options.rate = paced && !search_.any() ? generator.rate : 0;
     ProgressBar bar(search_.any() ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
+    const Interrupt interrupt;
+    options.go_on = Interrupt::going_on;
     const auto curve = [&](double rate) {
       return serving::load_curve(*server, generator, rate, options, machine);
     };
@@ -158,7 +138,7 @@ class Serve : public Command {
     serving::Run run = run_of(*server, requests, options);
     std::ranges::move(images_.notes(model), std::back_inserter(run.notes));
     std::optional<serving::Metrics> unfused;
-    if (engine.fuse) {
+    if (engine.fuse && Interrupt::going_on()) {
       engine.fuse = false;
       unfused = measured(model, machine, engine, requests, options);
     }
@@ -222,6 +202,9 @@ class Serve : public Command {
   Result<std::string> search_results(const serving::RateFound& found,
                                      const requests::Trace& requests,
                                      const machine::Machine& machine, const Curve& curve) const {
+    if (found.rate == 0 && !Interrupt::going_on()) {
+      return fail("ended before a rate was found that keeps the limits");
+    }
     if (found.rate == 0) {
       return fail(Error(wrong_value("--slo", search_.slo(),
                                     "limits that the engine keeps at some rate: it does at none")));
@@ -333,6 +316,8 @@ class Serve : public Command {
     }
     ProgressBar bar("searching");
     search.progress = [&](double share) { bar.update(share); };
+    const Interrupt interrupt;
+    search.go_on = Interrupt::going_on;
     return search_.run(model, engine, search, {.json = json_, .csv = csv_, .html = html_});
   }
 
@@ -342,11 +327,14 @@ class Serve : public Command {
                               const serving::Metrics* unfused = nullptr,
                               const Curve& curve = {}) const {
     if (run.requests.empty() && run.refused > 0) {
-      return fail(
-          fmt::format("none of {} requests can be served: {}", run.refused, why_none(run, sent)));
+      return fail(fmt::format("none of {} requests can be served: {}", run.refused,
+                              serving::why_none(run, sent)));
     }
     if (run.duration.is_overflow()) {
       return fail(fmt::format("serving {}", kBeyondTime));
+    }
+    if (run.requests.empty() && !Interrupt::going_on()) {
+      return fail("ended before a request was answered");
     }
     Error known;
     const serving::Objectives objectives = search_.limits(known).objectives;

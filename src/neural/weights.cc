@@ -135,14 +135,14 @@ Result<Samples> read_samples(const CsvTable& table, const Shape& input, std::int
   for (const CsvRow& row : table.rows) {
     const auto label = parse_integer(row.cells.front());
     if (!label || *label < 0 || *label >= classes) {
-      mistakes.add({table.where(row), table.header.front(), row.cells.front(),
+      mistakes.add({table.where(row), table.header.front(), std::string(row.cells.front()),
                     fmt::format("a class from 0 to {}", classes - 1)});
     }
     samples.labels.push_back(static_cast<int>(label.value_or(0)));
     for (std::size_t i = 1; i < columns; ++i) {
       const auto value = parse_number(row.cells[i]);
       if (!value) {
-        mistakes.add({table.where(row), table.header[i], row.cells[i], value.error()});
+        mistakes.add({table.where(row), table.header[i], std::string(row.cells[i]), value.error()});
       }
       samples.values.push_back(value.value_or(0));
     }

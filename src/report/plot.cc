@@ -274,7 +274,7 @@ class Filler {
  private:
   void take(const CsvRow& row) {
     if (plot_.kind == PlotKind::bars) {
-      plot_.names.push_back(row.cells.front());
+      plot_.names.emplace_back(row.cells.front());
     } else {
       plot_.x.push_back(number(row, 0, plot_.log_x).value_or(1));
     }

@@ -70,7 +70,7 @@ void Driver::take(const Delivery& delivery) {
 }
 
 void Driver::go_synchronous() {
-  while (now_ < horizon_) {
+  while (now_ < horizon_ && goes_on(options_)) {
     enqueue(now_);
     if (!schedule(ticks_)) {
       if (!preempts(ticks_) && !wait()) {
@@ -100,7 +100,7 @@ void Driver::go_synchronous() {
 }
 
 void Driver::go_ahead() {
-  while (now_ < horizon_) {
+  while (now_ < horizon_ && goes_on(options_)) {
     enqueue(now_);
     if (!formed_ && !schedule(ticks_)) {
       if (!preempts(ticks_) && !wait()) {
@@ -136,7 +136,7 @@ void Driver::land() {
 }
 
 void Driver::go_pipelined() {
-  while (clock() < horizon_) {
+  while (clock() < horizon_ && goes_on(options_)) {
     const Time landing = flights_.empty() ? Time::max() : flights_.front().end;
     if (landing <= now_ || std::ssize(flights_) >= run_.engine.pp ||
         (waiting_ && landing <= next_event())) {

@@ -129,7 +129,8 @@ Time Fleet::clock() {
 void Fleet::run_until(Time horizon) {
   for (;;) {
     const Ahead ahead = look(horizon);
-    if (horizon.is_overflow() ? ahead.over : std::min(ahead.clock, ahead.event) >= horizon) {
+    if (!goes_on(options_) ||
+        (horizon.is_overflow() ? ahead.over : std::min(ahead.clock, ahead.event) >= horizon)) {
       return;  // nobody will ask or answer any more, or not before
     }
     if (ahead.clock < ahead.event) {

@@ -124,6 +124,10 @@ class GpuSearch {
 
   /// A run on so many replicas; nothing: the machine has no room.
   std::optional<GpuChoice> run_on(const Candidate& candidate, std::int64_t replicas) {
+    if (!search_.goes_on()) {
+      reason_ = kEndedEarly;
+      return std::nullopt;
+    }
     Layout layout = found_.layouts[candidate.layout];
     layout.engine.replicas = replicas;
     layout.devices = layout.engine.devices();
@@ -133,7 +137,11 @@ class GpuSearch {
       return std::nullopt;
     }
     ++found_.runs;
-    const Run run = server->run(search_.requests);
+    const Run run = server->run(search_.requests, {.go_on = search_.go_on});
+    if (!search_.goes_on()) {
+      reason_ = kEndedEarly;
+      return std::nullopt;
+    }
     GpuChoice choice{.layout = std::move(layout),
                      .metrics = metrics(run, *candidate.machine, &search_.objectives),
                      .attained = attainment(run, search_.objectives)};

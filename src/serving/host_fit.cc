@@ -15,11 +15,12 @@ namespace {
 
 /// One column of a row; a mistake where it is no number from 0 on.
 double number_of(const CsvTable& table, std::size_t row, std::string_view column, Error& error) {
-  const std::string& text = table.rows[row].cells[table.column(column).value()];
+  const std::string_view text = table.rows[row].cells[table.column(column).value()];
   const auto number = parse_number(text);
   constexpr double kMost = 1e9;
   if (!number || *number < 0 || *number > kMost) {
-    error.add({table.where(table.rows[row]), std::string(column), text, "a number from 0 to 1e9"});
+    error.add({table.where(table.rows[row]), std::string(column), std::string(text),
+               "a number from 0 to 1e9"});
     return 0;
   }
   return *number;

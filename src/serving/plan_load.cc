@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "serving/search.h"
 
 namespace orrery::serving {
@@ -14,8 +16,9 @@ bool is_open(const PlanSearch& search) {
 }
 
 OpenRun run_open(Server& server, const PlanSearch& search) {
+  const ServeOptions options{.go_on = search.go_on};
   if (!search.requests.empty()) {
-    return {.run = server.run(search.requests), .rate = search.rate};
+    return {.run = server.run(search.requests, options), .rate = search.rate};
   }
   requests::Generator alone = search.load;
   alone.count = 1;
@@ -23,10 +26,21 @@ OpenRun run_open(Server& server, const PlanSearch& search) {
   if (attainment(one, search.objectives) < search.attainment) {
     return {.run = std::move(one), .rate = 0};
   }
-  RateFound found = search_rate(server, search.load,
-                                {.objectives = search.objectives, .attainment = search.attainment});
+  RateFound found =
+      search_rate(server, search.load,
+                  {.objectives = search.objectives, .attainment = search.attainment}, options);
   return found.rate > 0 ? OpenRun{.run = std::move(found.run), .rate = found.rate}
                         : OpenRun{.run = std::move(one), .rate = 0};
+}
+
+Run run_closed(Server& server, const PlanSearch& search, std::int64_t concurrency) {
+  constexpr std::int64_t kRounds = 5;  // requests of a simulation over those at once
+  constexpr std::int64_t kFewestRequests = 16;
+  requests::Generator load = search.load;
+  load.arrival = requests::Arrival::infinite;
+  load.count = std::max(kFewestRequests, kRounds * concurrency);
+  return server.run(requests::generate(load),
+                    {.max_concurrency = concurrency, .go_on = search.go_on});
 }
 
 std::string broken(const Metrics& m, const Objectives& limits, double attained, double wanted) {

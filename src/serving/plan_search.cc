@@ -20,8 +20,6 @@ namespace {
 
 constexpr double kNear = 0.9;  // of the front, by formula: is simulated
 constexpr std::int64_t kMostSeats = 1024;
-constexpr std::int64_t kRounds = 5;  // requests of a simulation over those at once
-constexpr std::int64_t kFewestRequests = 16;
 
 /// Gives every point its share of what others give users who are served as well or better.
 void share_out(std::vector<PlanPoint*> points) {
@@ -296,9 +294,9 @@ class Search {
   }
 
   void simulate(PlanPoint& point) {
-    Server* const server = server_of(point.layout);
+    Server* const server = search_.goes_on() ? server_of(point.layout) : nullptr;
     if (server == nullptr) {  // pools that the machine has no room for as a whole
-      point.breaks = makers_[point.layout].problem;
+      point.breaks = search_.goes_on() ? makers_[point.layout].problem : std::string(kEndedEarly);
       return;
     }
     Run run;
@@ -308,10 +306,11 @@ class Search {
       point.rate = rate;
       point.concurrency = run.peak_running;
     } else {
-      requests::Generator load = search_.load;
-      load.arrival = requests::Arrival::infinite;
-      load.count = std::max(kFewestRequests, kRounds * point.concurrency);
-      run = server->run(requests::generate(load), {.max_concurrency = point.concurrency});
+      run = run_closed(*server, search_, point.concurrency);
+    }
+    if (!search_.goes_on()) {
+      point.breaks = kEndedEarly;
+      return;
     }
     point.simulated = true;
     point.metrics = metrics(run, *makers_[point.layout].machine);

@@ -62,7 +62,11 @@ struct PlanSearch {
   Objectives objectives;
   double attainment = 0.99;  ///< share of requests that must keep them
   std::function<void(double)> progress = {};
+  std::function<bool()> go_on = {};  ///< asked between steps; false: what has not run is a loser
+
+  bool goes_on() const { return !go_on || go_on(); }
 };
+inline constexpr std::string_view kEndedEarly = "not run: the search was ended early";
 
 /// An engine, or pools of engines, without the number of seats.
 struct Layout {

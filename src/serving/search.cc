@@ -19,7 +19,7 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
     Run run = server.run(requests::generate(generator), options);
     ++best.runs;
     const double attained = attainment(run, search.objectives);
-    if (attained < search.attainment) {
+    if (attained < search.attainment || !goes_on(options)) {
       return false;
     }
     if (rate > best.rate) {
@@ -39,13 +39,13 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
     high *= 2;
     best.limited = low < kHighest;
   } else {
-    while (low > kLowest && !keeps(low / 2)) {
+    while (low > kLowest && goes_on(options) && !keeps(low / 2)) {
       low /= 2;
     }
     high = low;
     low /= 2;
   }
-  while (best.rate > 0 && best.limited && high / low > kWidth) {
+  while (best.rate > 0 && best.limited && high / low > kWidth && goes_on(options)) {
     const double middle = (low + high) / 2;
     (keeps(middle) ? low : high) = middle;
   }

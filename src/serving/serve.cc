@@ -327,6 +327,21 @@ bool Server::is_fleet() const {
          engine.admit_rate > 0 || prefill_;
 }
 
+namespace {
+
+/// Leaves out the requests that have no whole answer when a run is ended early.
+void keep_answered(Run& run, std::size_t sent) {
+  std::erase_if(run.requests, [](const Served& request) {
+    return request.last == Time(0) || request.last.is_overflow();
+  });
+  if (run.requests.size() + static_cast<std::size_t>(run.refused + run.rejected) < sent) {
+    run.notes.push_back(
+        fmt::format("ended early: {} of {} requests are answered", run.requests.size(), sent));
+  }
+}
+
+}  // namespace
+
 FleetParts Server::parts() {
   return {.one = &part_.empty,
           .cost = &part_.cost,
@@ -358,6 +373,9 @@ Run Server::run(const std::vector<requests::Request>& requests, const ServeOptio
     Driver driver(run, part_.cost, requests, client, options);
     driver.run_until(Time::max());
     driver.finish();
+  }
+  if (!goes_on(options)) {
+    keep_answered(run, requests.size());
   }
   run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return run;

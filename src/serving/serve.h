@@ -87,7 +87,12 @@ struct ServeOptions {
   std::size_t most_steps = 0;        ///< to record
   double rate = 0;                   ///< that the requests were drawn with, for reports; 0: none
   std::function<void(double)> progress = {};
+  std::function<bool()> go_on = {};  ///< asked between steps; false: the run ends with the answers
+                                     ///< so far
 };
+inline bool goes_on(const ServeOptions& options) {
+  return !options.go_on || options.go_on();
+}
 
 struct Run {
   Engine engine;  ///< completed

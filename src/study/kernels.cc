@@ -317,7 +317,10 @@ KernelRow time_kernels(const Kernels& kernels, const compute::Device& in_a_job) 
 }
 
 template <class Query>
-Result<std::vector<Query>> read_queries(const CsvTable& table) {
+Result<std::vector<Query>> read_queries(const CsvTable& table, std::size_t beside) {
+  if (auto mistake = too_many_rows(table, sizeof(Query) + beside)) {
+    return fail(Error(std::move(*mistake)));
+  }
   Error error;
   for (const std::string_view name : Query::kRequired) {
     if (!table.column(name)) {
@@ -331,6 +334,7 @@ Result<std::vector<Query>> read_queries(const CsvTable& table) {
                              "kernel_source", "latency", "latency_us", "time_us"});
   error.add(unknown_columns(table, known));
   std::vector<Query> queries;
+  queries.reserve(table.rows.size());
   for (const CsvRow& row : table.rows) {
     Query query;
     Query::fields([&](std::string_view name, auto member, std::string_view) {
@@ -348,8 +352,9 @@ Result<std::vector<Query>> read_queries(const CsvTable& table) {
   return or_mistakes(std::move(queries), std::move(error));
 }
 
-template Result<std::vector<GemmQuery>> read_queries<GemmQuery>(const CsvTable&);
-template Result<std::vector<MoeQuery>> read_queries<MoeQuery>(const CsvTable&);
-template Result<std::vector<AttentionQuery>> read_queries<AttentionQuery>(const CsvTable&);
+template Result<std::vector<GemmQuery>> read_queries<GemmQuery>(const CsvTable&, std::size_t);
+template Result<std::vector<MoeQuery>> read_queries<MoeQuery>(const CsvTable&, std::size_t);
+template Result<std::vector<AttentionQuery>> read_queries<AttentionQuery>(const CsvTable&,
+                                                                          std::size_t);
 
 }  // namespace orrery::study

@@ -155,8 +155,9 @@ struct KernelRow {
 KernelRow time_kernels(const Kernels& kernels, const compute::Device& device);
 
 /// Reads one query per row: columns are named as its fields, type also dtype; kRequired must be
-/// there, others of the file are not read. Mistakes of all rows, at most 20.
+/// there, others of the file are not read. Mistakes of all rows, at most 20; more rows than a file
+/// may have (too_many_rows), each of a query and `beside` bytes that its reader makes of it.
 template <class Query>
-Result<std::vector<Query>> read_queries(const CsvTable& table);
+Result<std::vector<Query>> read_queries(const CsvTable& table, std::size_t beside = 0);
 
 }  // namespace orrery::study

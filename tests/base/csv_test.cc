@@ -16,14 +16,14 @@ TEST(Csv, RowsKeepTheirLineAndCells) {
   ASSERT_TRUE(table);
   EXPECT_THAT(table->header, ElementsAre("a", "b"));
   ASSERT_EQ(table->rows.size(), 2U);
-  EXPECT_THAT(table->rows[1].cells, ElementsAre("3", "4"));
+  EXPECT_THAT(table->rows[1].cells.all(), ElementsAre("3", "4"));
   EXPECT_EQ(table->where(table->rows[1]), "runs.csv:4");
 }
 
 TEST(Csv, QuotedCellsHoldCommasQuotesAndLineBreaks) {
   const auto table = parse_csv("a,b\n\"x, y\",\"say \"\"hi\"\"\nthere\"\n1,2\n", "f");
   ASSERT_TRUE(table);
-  EXPECT_THAT(table->rows[0].cells, ElementsAre("x, y", "say \"hi\"\nthere"));
+  EXPECT_THAT(table->rows[0].cells.all(), ElementsAre("x, y", "say \"hi\"\nthere"));
   EXPECT_EQ(table->rows[1].line, 4);
 }
 
@@ -50,6 +50,28 @@ TEST(Csv, RowsOfAnotherLengthHideNoMistakeOfTheOthers) {
   EXPECT_FALSE(read_csv("a,b\n1\n", "f.csv", count));  // no row is right: none is read
   EXPECT_EQ(read_csv("a,a\n1\n3,2\n", "f.csv", count).error().mistakes.size(), 2U);
   EXPECT_EQ(read_csv("a,b\n3,2\n1\n3,\"2\n", "f.csv", count).error().mistakes.size(), 2U);
+}
+
+TEST(Csv, CellsAreCopiedAndGrow) {
+  CsvCells cells{"a", "", "bcd"};
+  const CsvCells copy = cells;
+  cells.push_back("e");
+  EXPECT_THAT(copy.all(), ElementsAre("a", "", "bcd"));
+  EXPECT_THAT(cells.all(), ElementsAre("a", "", "bcd", "e"));
+  EXPECT_EQ(CsvCells().size(), 0U);
+}
+
+/// 64 MiB / 2^20 bytes = 64 rows in a small file; of 4 MiB 20 times as much, 80 rows.
+TEST(Csv, RowsThatTakeManyTimesTheirFileAreTooMany) {
+  CsvTable table{.file = "f.csv", .header = {"a"}, .rows = std::vector<CsvRow>(64), .bytes = 128};
+  constexpr std::size_t kEach = 1 << 20;
+  EXPECT_FALSE(too_many_rows(table, kEach));
+  table.rows.resize(80);
+  EXPECT_EQ(Error(*too_many_rows(table, kEach)).to_string(),
+            "f.csv: found '80 rows', expected at most 64 in a file of 128 bytes, since each takes "
+            "1048576 (--big: any)");
+  table.bytes = 4 << 20;
+  EXPECT_FALSE(too_many_rows(table, kEach));
 }
 
 TEST(Csv, EmptyBinaryAndUnfinishedFilesAreRefused) {

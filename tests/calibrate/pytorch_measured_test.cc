@@ -68,7 +68,7 @@ std::vector<double> gemm_errors(const CsvTable& table, const compute::Device& de
       return static_cast<std::int64_t>(number(table, row, name));
     };
     const graph::Operator op = calibrate::gemm_operator(
-        row.cells[*table.column("dtype")],
+        std::string(row.cells[*table.column("dtype")]),
         {.batch = 1, .m = extent("m"), .n = extent("n"), .k = extent("k")});
     errors.push_back(
         error_of(compute::kernel_time(op, device).alone, number(table, row, "latency_us")));
@@ -171,7 +171,7 @@ TEST(PytorchMeasured, GroupedGemmsOfExperts) {
       if (equal) {
         rows = experts * static_cast<std::int64_t>(number(table, row, "m"));
       } else {
-        std::istringstream loads(row.cells[6]);
+        std::istringstream loads{std::string(row.cells[6])};
         busy = 0;
         for (std::int64_t load = 0; loads >> load;) {
           rows += load;
@@ -199,7 +199,7 @@ TEST(PytorchMeasured, FusedElementwiseKernels) {
     const CsvTable table = rows_of("stream.csv", of_device(device));
     std::vector<double> errors;
     for (const CsvRow& row : table.rows) {
-      const std::string& kernel = row.cells[1];
+      const std::string_view kernel = row.cells[1];
       const double bytes = number(table, row, "bytes");
       if (bytes < 3e7 || (kernel != "add" && kernel != "copy" && kernel != "triton_swiglu")) {
         continue;

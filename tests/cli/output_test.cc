@@ -96,6 +96,30 @@ TEST(Output, OfWorkThatASignalEndsIsWhatThereIs) {
   }
 }
 
+/// The signal comes a second after the command has begun to catch it.
+TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string serve =
+      "serve --model llama-3.2-1b --machine dgx-h100 --rate 5 --num-prompts 1000000 --no-skip";
+  for (const std::string& command :
+       {serve,
+        std::string("plan --model llama-3.1-405b --machine dgx-h100 --devices 16384 --batch "
+                    "2048"),
+        std::string("validate --table vtrain_a100_single")}) {
+    for (const auto& [signal, status] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
+      const Outcome run = orrery(command + " >" + out +
+                                 " & until grep -q 'SigCgt:.*[2367abef]$' /proc/$!/status; do "
+                                 "sleep 0.02; done; sleep 1; kill -" +
+                                 signal + " $!; wait $!");
+      EXPECT_EQ(run.status, status) << command << run.err;
+      if (command == serve) {
+        EXPECT_THAT(content(out), HasSubstr(" of 1000000 requests are answered")) << signal;
+      }
+    }
+  }
+}
+
 TEST(Output, SaysWhatMadeIt) {
   // A description, which other commands read, stays as it is.
   const Folder folder;

@@ -39,6 +39,11 @@ FIELDS_JSON = repeated('"k%d": {"a": %d, "b": [1, 2, 3], "c": "x"}', "{", "}", "
 FIELDS_YAML = repeated("k%d: {a: %d, b: [1, 2, 3], c: x}\n")
 STEP = ["simulate", "--model", "gpt2", "--machine", "dgx-h100"]
 SERVE = ["serve", "--model", "llama-3.1-8b", "--machine", "dgx-h100"]
+# As many rows of these as are read.
+FEW = 600_000
+ATTENTION = "1,1,1%d\n", "heads,head_dim,queries\n"
+MOE = "1%d,8,8,1,8\n", "num_tokens,hidden_size,inter_size,topk,num_experts\n"
+MESSAGES = "%d,0,1,1\n", "name,source,target,bytes\n"
 # Name of the file, its text, the command.
 READERS = [
     ("model.json", FIELDS_JSON, ["show", "model"]),
@@ -61,6 +66,15 @@ READERS = [
     ("chakra.0.json", repeated('{"id": %d, "name": "n", "type": "COMP_NODE", "durationMicros": 1}\n', '{"version": "0.0.4"}\n'),
      ["simulate", "--machine", "dgx-h100", "--chakra"]),
     ("gemm.csv", repeated("128,128,%d,10\n", "m,n,k,latency_us\n"), ["calibrate", "gemm", "--machine", "dgx-h100"]),
+    ("streams.csv", repeated("%d,1\n", "bytes,latency_us\n"), ["calibrate", "memory", "--machine", "dgx-h100"]),
+    ("attention_times.csv", repeated("1,1,1%d,1\n", "heads,head_dim,queries,latency_us\n"), ["calibrate", "attention", "--machine", "dgx-h100"]),
+    ("attention.csv", repeated(*ATTENTION), ["attention", "--machine", "dgx-h100", "--file"]),
+    ("attention_few.csv", repeated(*ATTENTION, least=FEW), ["attention", "--machine", "dgx-h100", "--json", "--file"]),
+    ("moe.csv", repeated(*MOE), ["moe", "--machine", "dgx-h100", "--json", "--file"]),
+    ("moe_few.csv", repeated(*MOE, least=FEW), ["moe", "--machine", "dgx-h100", "--json", "--file"]),
+    ("products.csv", repeated("1,1,1%d\n", "m,n,k\n"), ["gemm", "--machine", "dgx-h100", "--json", "--file"]),
+    ("messages.csv", repeated(*MESSAGES), ["flit", "--topology", "mesh:2x2", "--messages"]),
+    ("messages_few.csv", repeated(*MESSAGES, least=FEW), ["flit", "--topology", "mesh:2x2", "--json", "--messages"]),
     ("kineto.0.json", repeated('{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": %d, "dur": 1, "args": {}}',
                                '{"traceEvents": [', "]}", ","), ["simulate", "--machine", "dgx-h100", "--chakra"]),
     ("flows.csv", repeated("0,%d,1\n", "source,target,bytes\n"), ["flow", "--topology", "fat_tree:k=8", "--flows"]),

@@ -105,7 +105,7 @@ std::map<std::string, std::vector<std::pair<double, double>>> single_node_rows_b
     std::string key;
     for (const char* column :
          {"n_gpus", "tp", "pp", "global_batch", "micro_batch", "hidden", "heads", "seq"}) {
-      key += row.cells[*table.column(column)] + " ";
+      key += std::string(row.cells[*table.column(column)]) + " ";
     }
     groups[key].emplace_back(parse_number(row.cells[layers]).value(),
                              parse_number(row.cells[time]).value());

@@ -43,7 +43,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLayers{
 /// A row's number, or 0 and a mistake; the table has the column.
 double number_of(const CsvTable& table, const CsvRow& row, std::string_view column, double least,
                  double most, FileMistakes& error) {
-  const std::string& text = row.cells[table.column(column).value_or(0)];
+  const std::string_view text = row.cells[table.column(column).value_or(0)];
   const auto value = parse_number(text);
   if (value && *value >= least && *value <= most) {
     return *value;
@@ -152,7 +152,7 @@ void MeasuredKernels::read_layers(const CsvTable& table, std::string_view size, 
   FileMistakes mistakes(table.file);
   bool known = false;
   for (const CsvRow& row : table.rows) {
-    const std::string& name = row.cells[*table.column("layer")];
+    const std::string name(row.cells[*table.column("layer")]);
     known = known || std::any_of(kLayers.begin(), kLayers.end(),
                                  [&](const auto& pair) { return pair.first == name; });
     const double rows = number_of(table, row, size, 1, kMostSize, mistakes);
@@ -168,7 +168,8 @@ void MeasuredKernels::read_layers(const CsvTable& table, std::string_view size, 
         names.push_back(name);
       }
     }
-    mistakes.add({table.file, "layer", table.rows.front().cells[*table.column("layer")],
+    mistakes.add({table.file, "layer",
+                  std::string(table.rows.front().cells[*table.column("layer")]),
                   fmt::format("some of {}", fmt::join(names, ", "))});
   }
   error.add(mistakes.take());
@@ -201,7 +202,7 @@ void MeasuredKernels::read_products(const CsvTable& table, Error& error) {
   FileMistakes mistakes(table.file);
   const auto format = table.column("dtype") ? table.column("dtype") : table.column("type");
   for (const CsvRow& row : table.rows) {
-    const std::string name = format ? row.cells[*format] : "bf16";
+    const std::string name(format ? row.cells[*format] : "bf16");
     const auto type = compute::number_format(name);
     if (!type) {
       mistakes.add({table.where(row), format ? table.header[*format] : "type", name,

@@ -84,6 +84,9 @@ class FrameworkImport {
                              row->meaning == Meaning::flash || row->meaning == Meaning::reshard ||
                              row->meaning == Meaning::checkpointing;
     if (is_empty(*leaf.node) && !means_false) {
+      if (counts_sequences(row->meaning) && parse_number(leaf.node->text) == 0.0) {
+        reject(leaf, "a number above 0");
+      }
       return;  // null, false and 0 ask for nothing
     }
     if (row->meaning == Meaning::refused) {
@@ -126,9 +129,7 @@ class FrameworkImport {
     std::string digits = leaf.node->text;
     std::erase(digits, '_');  // 500_000, a number of YAML 1.1
     const auto value = parse_number(digits);
-    const bool fits =
-        value && *value <= static_cast<double>(kMostDegree) && (*value > 0 || *value == -1);
-    if (!fits) {
+    if (!value || !(*value <= static_cast<double>(kMostDegree) && (*value > 0 || *value == -1))) {
       reject(leaf, "a number above 0");
       return true;
     }
@@ -141,8 +142,15 @@ class FrameworkImport {
     return true;
   }
 
-  /// Degrees of one axis multiply: ici and dcn of MaxText. What the others leave (-1) stays so.
+  /// Degrees of an axis (ici, dcn of MaxText) multiply; one of each mesh may be -1, which stays so.
   void multiply(const Leaf& leaf, double& member, double value) {
+    if (value < 0) {
+      std::string& rest = leaf.path.starts_with("dcn_") ? rest_of_slices_ : rest_of_slice_;
+      if (!rest.empty()) {
+        return reject(leaf, "a degree above 0: " + rest + " takes what the others leave");
+      }
+      rest = leaf.path;
+    }
     if (value < 0 && leaf.path.starts_with("dcn_")) {
       note(leaf, "-1 is read as 1: one slice has all devices");
     } else {
@@ -365,7 +373,9 @@ class FrameworkImport {
   FrameworkJob job_;
   plan::Plan& plan_ = job_.plan;
   FrameworkTable table_;
-  std::string counted_;  ///< path of the number read last
+  std::string counted_;         ///< path of the number read last
+  std::string rest_of_slice_;   ///< the axis of MaxText's ici_ mesh that is -1
+  std::string rest_of_slices_;  ///< of its dcn_ mesh
 };
 
 }  // namespace

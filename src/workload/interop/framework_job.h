@@ -48,6 +48,9 @@ struct FrameworkJob {
 /// Returns the number that a key of this meaning states; nullptr: of another meaning.
 double* count_of(FrameworkJob& job, Meaning meaning);
 
+/// Says whether a key of this meaning states a batch or a sequence, which 0 is none of.
+bool counts_sequences(Meaning meaning);
+
 /// Makes `job.plan` of them. `devices`: 0 = as the file says. Mistakes go to `job.error`.
 void settle(FrameworkJob& job, std::int64_t devices);
 

@@ -187,6 +187,11 @@ double* count_of(FrameworkJob& job, Meaning meaning) {
   return row == kCounts.end() ? nullptr : &(job.*row->member);
 }
 
+bool counts_sequences(Meaning meaning) {
+  return meaning == Meaning::microbatch || meaning == Meaning::global_batch ||
+         meaning == Meaning::batch_per_device || meaning == Meaning::sequence;
+}
+
 void settle(FrameworkJob& job, std::int64_t devices) {
   plan::Plan& plan = job.plan;
   if (job.framework == "maxtext") {

@@ -112,8 +112,8 @@ LaunchWords chosen(const shell::Script& script, const std::string& file) {
 }
 
 /// Returns the flags of the map MODEL_ARGS, as Megatron-LM's functional tests state them: true is a
-/// switch, false and null are left out, a value with blanks or in brackets is several. A shell
-/// reads the values, so `\` before a sign stands for the sign.
+/// switch, false and null are left out, a value with blanks or in brackets is several. Shells
+/// read the values, one after the other, so `\` and `\\` before a sign stand for the sign.
 Result<LaunchWords> mapped_words(const ConfigNode& node) {
   LaunchWords line;
   const auto add = [&](std::string word, const ConfigNode& at) {

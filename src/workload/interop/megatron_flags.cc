@@ -267,6 +267,8 @@ constexpr auto kNoted = std::to_array<Flag>({
      "activations stay on the device: more than the run keeps"},
     {"--fp16-lm-cross-entropy", "the loss streams fp32 logits"},
     {"--fsdp-double-buffer", "buffers of collectives are counted once"},
+    {"--fully-shard-model-parallel-size",
+     "optimizer states are sharded over what --replicate-model-parallel-size leaves of dp"},
     {"--heterogeneous-layers-config-encoded-json", "the model of a config.json has other layers"},
     {"--heterogeneous-layers-config-path", "the model of a config.json has other layers"},
     {"--high-priority-stream-groups", "streams have no priorities"},
@@ -343,7 +345,6 @@ constexpr auto kNoted = std::to_array<Flag>({
 
 // What a plan can state instead.
 constexpr auto kRefused = std::to_array<Flag>({
-    {"--ddp-num-buckets", "--ddp-bucket-size: the number of parameters per bucket"},
     {"--decoder-num-layers", "a decoder-only model: --num-layers"},
     {"--decoder-seq-length", "a decoder-only model: --seq-length"},
     {"--fp32-residual-connection", "a residual stream in the compute type"},

@@ -42,6 +42,7 @@ class MegatronImport {
     Error mistakes = arguments_.take_mistakes();
     imported_.model_config = read_megatron_model(arguments_, plan_.sequence, program_);
     arguments_.take_mistakes();  // they are in model_config
+    read_bucket_count();
     mistakes.add(arguments_.finish());
     std::ranges::move(arguments_.take_notes(), std::back_inserter(imported_.remarks));
     if (!mistakes.empty()) {
@@ -273,6 +274,35 @@ class MegatronImport {
     const bool whole = arguments_.flag("--no-scatter-gather-tensors-in-pipeline");
     plan_.pipeline_send =
         whole || plan_.tp == 1 ? plan::PipelineSend::whole : plan::PipelineSend::scatter_gather;
+  }
+
+  /// --ddp-num-buckets: each bucket holds so large a part of the rank's parameters, those of
+  /// experts among them. Source: megatron/training/training.py (core 0.12).
+  void read_bucket_count() {
+    constexpr std::string_view kFlag = "--ddp-num-buckets";
+    const auto count = arguments_.number(kFlag, 1);
+    if (!count || plan_.bucket == Bytes(0)) {
+      return;  // without overlap there is one
+    }
+    arguments_.require(!arguments_.has("--ddp-bucket-size"), kFlag,
+                       "no --ddp-bucket-size beside it");
+    const auto model = imported_.model_config.and_then([](const std::string& text) {
+      return parse_config(text, "model", ConfigSyntax::json).and_then([](const ConfigNode& node) {
+        return zoo::parse_model(node, "model");
+      });
+    });
+    arguments_.require(model.has_value(), kFlag, "arguments that state a model beside it");
+    if (model) {
+      const zoo::ParameterCount parameters = zoo::count_parameters(*model);
+      const std::int64_t idle = model->experts - model->top_k;
+      const std::int64_t experts =
+          idle > 0 ? (parameters.total - parameters.active) / idle * model->experts : 0;
+      const std::int64_t etp = plan_.etp > 0 ? plan_.etp : plan_.tp;
+      const std::int64_t own =
+          ((parameters.total - experts) / plan_.tp + experts / (plan_.ep * etp)) / plan_.pp;
+      plan_.bucket = graph::bytes_of(plan_.grad_type, std::max<std::int64_t>(own / *count, 1));
+      arguments_.note(kFlag, "read as buckets of " + std::to_string(own / *count) + " parameters");
+    }
   }
 
   void vocabulary() {

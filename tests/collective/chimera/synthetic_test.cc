@@ -30,7 +30,9 @@ std::vector<Row> published_rows() {
   EXPECT_TRUE(table) << table.error().to_string();
   std::vector<Row> rows;
   for (const CsvRow& row : table->rows) {
-    const auto text = [&](std::string_view column) { return row.cells[*table->column(column)]; };
+    const auto text = [&](std::string_view column) {
+      return std::string(row.cells[*table->column(column)]);
+    };
     std::string pair = text("pair");
     std::transform(pair.begin(), pair.end(), pair.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

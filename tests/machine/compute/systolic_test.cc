@@ -36,8 +36,8 @@ struct Case {
   const CsvTable& table;
   const CsvRow& row;
 
-  const std::string& text(std::string_view column) const {
-    return row.cells[*table.column(column)];
+  std::string text(std::string_view column) const {
+    return std::string(row.cells[*table.column(column)]);
   }
   std::int64_t whole(std::string_view column) const {
     return parse_value<std::int64_t>(text(column)).value();

@@ -49,7 +49,7 @@ TEST_P(SimGrid, FinishTimesAreItsOwn) {
   const FlowRun run = run_on(*graph, Routing::automatic, *flows);
   const std::size_t column = *table->column("finish_s");
   for (std::size_t f = 0; f < flows->size(); ++f) {
-    const double expected = std::stod(table->rows[f].cells[column]);
+    const double expected = std::stod(std::string(table->rows[f].cells[column]));
     // SimGrid stops within its precision of 1e-9 s (surf/precision) of an end.
     EXPECT_NEAR(to_seconds(run.finish[f]), expected, 1e-9 + 1e-9 * expected) << "flow " << f;
   }

@@ -23,7 +23,7 @@ class PublishedRow {
  public:
   PublishedRow(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
   std::string operator[](std::string_view column) const {
-    return row_.cells.at(table_.column(column).value());
+    return std::string(row_.cells[table_.column(column).value()]);
   }
   double number(std::string_view column) const { return std::stod((*this)[column]); }
   std::int64_t count(std::string_view column) const { return std::stoll((*this)[column]); }

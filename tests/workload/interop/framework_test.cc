@@ -327,6 +327,18 @@ TEST(Framework, MaxTextFillsAFileFromItsBase) {
       plan::ContextExchange::p2p);
 }
 
+TEST(Framework, MistakesOfAMaxTextMeshAreToldAtOnce) {
+  const auto wrong = import_yaml("maxtext",
+                                 "per_device_batch_size: 0\nici_fsdp_parallelism: -1\n"
+                                 "ici_tensor_parallelism: -1\nmax_target_length: 0.0\n",
+                                 {.devices = 8});
+  EXPECT_EQ(wrong.error().to_string(),
+            "c.yaml:1: per_device_batch_size: found '0', expected a number above 0\n"
+            "c.yaml:3: ici_tensor_parallelism: found '-1', expected a degree above 0: "
+            "ici_fsdp_parallelism takes what the others leave\n"
+            "c.yaml:4: max_target_length: found '0.0', expected a number above 0");
+}
+
 TEST(Framework, KeysOfMaxTextsOtherPartsHaveNoWeight) {
   const auto imported = import_yaml(
       "maxtext",

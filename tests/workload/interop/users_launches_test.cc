@@ -23,6 +23,38 @@ TEST(UsersLaunches, TextsOfAMapAreReadAsTheShellReadsThem) {
   EXPECT_EQ(imported->plan.recompute_modules, "layernorm,moe_act");
 }
 
+/// The import of a line with these flags, on 64 devices.
+Result<Imported> launched(const std::string& flags) {
+  const auto words = launch_words("--micro-batch-size 1 --seq-length 4096 --bf16 " + flags, "line");
+  return import_megatron(words.value(), {.devices = 64});
+}
+
+/// 2 layers of 12 x 128^2 + 13 x 128, the table of 256 x 128, 64 positions and the last norm:
+/// 437,760 parameters, half of them on a rank of tp 2, a quarter of these in each of 4 buckets, in
+/// fp32.
+TEST(UsersLaunches, BucketsByTheirNumberHoldAPartOfTheModel) {
+  const std::string model =
+      "--num-layers 2 --hidden-size 128 --num-attention-heads 4 --vocab-size 256 "
+      "--max-position-embeddings 64 --tensor-model-parallel-size 2 --ddp-num-buckets 4 ";
+  const auto imported = launched(model + "--overlap-grad-reduce");
+  ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
+  EXPECT_EQ(imported->plan.bucket, Bytes(437'760 / 2 / 4 * 4));
+  EXPECT_EQ(launched(model)->plan.bucket, Bytes(0));  // without overlap there is one
+  EXPECT_FALSE(launched("--overlap-grad-reduce --ddp-num-buckets 4"));
+  EXPECT_FALSE(launched(model + "--overlap-grad-reduce --ddp-bucket-size 9"));
+}
+
+/// Megatron-Dion: 8 ranks of data in 2 copies of the states.
+TEST(UsersLaunches, DionHasCopiesOfItsStates) {
+  const auto imported = launched(
+      "--optimizer dion --dion-momentum 0.95 --dion-rank-fraction 0.25 --dion-beta1 0.9 "
+      "--dion-scalar-optimizer adamw --use-distributed-optimizer "
+      "--fully-shard-model-parallel-size 4 --replicate-model-parallel-size 2");
+  ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
+  EXPECT_EQ(imported->plan.shard_optimizer, imported->plan.dp / 2);
+  EXPECT_EQ(imported->remarks.size(), 2U);  // counted as Adam; what is sharded over
+}
+
 TEST(UsersLaunches, MissingDevicesMakeNoOtherMistake) {
   const auto words = launch_words(
       "python pretrain_gpt.py --micro-batch-size 1 --seq-length 64 --num-experts 8 "

@@ -27,15 +27,17 @@ std::vector<std::string> BookSimFile::parts(std::string_view text) {
   int depth = 0;
   std::size_t begin = 1;
   for (std::size_t i = 1; i < text.size(); ++i) {
-    const bool ends = i + 1 == text.size() || (text[i] == ',' && depth == 0);
-    depth += text[i] == '{' || text[i] == '(' ? 1 : 0;
-    depth -= text[i] == '}' || text[i] == ')' ? 1 : 0;
-    if (ends) {
-      list.push_back(trimmed(text.substr(begin, i - begin)));
+    const bool closes = text[i] == '}' || text[i] == ')';
+    if (depth == 0 && (closes || text[i] == ',')) {
+      if (i > begin) {
+        list.push_back(trimmed(text.substr(begin, i - begin)));
+      }
       begin = i + 1;
+    } else {
+      depth += closes ? -1 : text[i] == '{' || text[i] == '(' ? 1 : 0;
     }
   }
-  return list;
+  return list.empty() ? std::vector<std::string>{""} : list;
 }
 
 /// Statements "key = value;" without comments, each with the line of its first character.

@@ -51,7 +51,8 @@ class BookSimFile {
 
   /// Returns the text without blanks and quotes around it.
   static std::string trimmed(std::string_view text);
-  /// "{a,{b,c}}" is a and {b,c}; what has no braces is one.
+  /// Returns the elements of a list, as BookSim cuts it: "{a,{b,c}}" is a and {b,c}, "{a},{b}" is
+  /// a; what has no braces is one.
   static std::vector<std::string> parts(std::string_view text);
 
   /// True where the file states it. Whole numbers may be written as 200.0 or 2e2.

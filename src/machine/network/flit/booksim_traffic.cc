@@ -22,6 +22,16 @@ tl::expected<std::string, std::string> hotspot_pattern(const std::string& traffi
   const auto weights =
       parameters.size() < 2 ? std::vector<std::string>{} : BookSimFile::parts(parameters[1]);
   std::string pattern = "hotspot:";
+  const auto number = [](const std::string& text) { return parse_integer(text).value_or(-1); };
+  const bool are_nodes =
+      std::ranges::all_of(nodes, [&](const std::string& text) { return number(text) >= 0; });
+  const bool are_weights = std::ranges::all_of(weights, [&](const std::string& text) {
+    return number(text) >= 0 && number(text) <= kMostHotspotWeight;
+  });
+  if (!are_nodes || !are_weights) {
+    return tl::unexpected(fmt::format(
+        "numbers of nodes and weights up to {}, hotspot({{{{3,7}},{{2,1}}}})", kMostHotspotWeight));
+  }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     pattern += (i > 0 ? "," : "") + nodes[i];
     if (!weights.empty()) {

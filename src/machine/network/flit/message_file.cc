@@ -15,6 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kColumns{"name",  "source", "target",
                                                    "bytes", "work",   "after"};
 constexpr std::size_t kNeeded = 4;
+constexpr std::size_t kRowBytes = 500;  // about, of a message, its name and its way
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
 
@@ -26,6 +27,7 @@ class MessageReader {
   Result<NamedSchedule> read() {
     cells_.know(std::vector<std::string>(kColumns.begin(), kColumns.end()));
     cells_.need_all(std::span(kColumns).first(kNeeded));
+    cells_.limit(kRowBytes);
     for (const CsvRow& row : cells_.rows()) {
       read_row(row);
     }

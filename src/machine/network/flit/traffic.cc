@@ -188,7 +188,6 @@ std::uint32_t Traffic::drawn(std::uint32_t source, Random& random) const {
 
 /// "3,7@0.2" or "3*2,7": nodes with weights, and the share of packets that go to them.
 void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
-  constexpr std::uint32_t kMostWeight = 1000;
   constexpr std::string_view kAny = "any:";
   if (text.starts_with(kAny)) {
     const auto seed = parse_value<std::uint64_t>(text.substr(kAny.size()));
@@ -203,11 +202,12 @@ void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
   const std::size_t at = std::min(text.find('@'), text.size());
   for (const std::string_view word : words_of(text.substr(0, at), ",")) {
     const std::size_t star = std::min(word.find('*'), word.size());
-    const auto node = node_list("pattern hotspot", {word.substr(0, star)}, nodes_, mistakes);
+    const auto node = node_list("pattern", {word.substr(0, star)}, nodes_, mistakes);
     const auto weight = star < word.size() ? parse_value<std::uint32_t>(word.substr(star + 1))
                                            : tl::expected<std::uint32_t, std::string>(1);
-    if (!weight || *weight > kMostWeight) {
-      mistakes.add(wrong_pattern(word, fmt::format("NODE*WEIGHT, a weight up to {}", kMostWeight)));
+    if (!weight || *weight > kMostHotspotWeight) {
+      mistakes.add(
+          wrong_pattern(word, fmt::format("NODE*WEIGHT, a weight up to {}", kMostHotspotWeight)));
     } else if (!node.empty()) {
       hot_.insert(hot_.end(), *weight, node.front());
     }
@@ -218,7 +218,7 @@ void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
     hot_.resize(std::min<std::size_t>(hot_.size(), 1));  // one node: nothing to draw
   }
   share_ = share.value_or(0);
-  if (!share || *share <= 0 || *share > 1 || hot_.empty()) {
+  if (!share || *share <= 0 || *share > 1 || (hot_.empty() && mistakes.empty())) {
     mistakes.add(wrong_pattern(name_, "hotspot:NODES@SHARE with a share above 0, at most 1"));
   }
 }

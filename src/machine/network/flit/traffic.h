@@ -53,6 +53,8 @@ constexpr auto named_values(Pattern) {
   });
 }
 
+inline constexpr std::uint32_t kMostHotspotWeight = 1000;
+
 /// The destinations of a pattern on a number of nodes.
 class Traffic {
  public:

@@ -378,23 +378,5 @@ TEST(FlitTraffic, PatternsThatDrawHaveTheirShares) {
   EXPECT_NEAR(hot.at(9), 0.75, 0.01);
 }
 
-TEST(BookSimFiles, HotspotsAreNodesAndTheirWeights) {
-  const auto pattern = [](const std::string& traffic) {
-    return parse_booksim("topology = mesh; k = 8; n = 2; traffic = " + traffic + ";", "file")
-        ->pattern;
-  };
-  EXPECT_EQ(pattern("hotspot(5)"), "hotspot:5");
-  EXPECT_EQ(pattern("hotspot({5})"), "hotspot:5");
-  EXPECT_EQ(pattern("hotspot({{0,63}})"), "hotspot:0,63");
-  EXPECT_EQ(pattern("hotspot({{0,63},{1,3}})"), "hotspot:0*1,63*3");
-  EXPECT_EQ(pattern("hotspot({{0,9,63},{2}})"), "hotspot:0*2,9*2,63*2");
-  EXPECT_EQ(pattern("hotspot({0,63})"), "hotspot:0*63");          // as there: one node, its weight
-  EXPECT_EQ(pattern("hotspot; seed = 7"), "hotspot:any:314159");  // drawn before the seed is set
-  const auto mesh = *parse_network("mesh:8x8");
-  Random others(1);
-  EXPECT_EQ(Traffic::make("hotspot:any:7", mesh)->target(3, others), Random(7).below(64));
-  EXPECT_FALSE(parse_booksim("topology = mesh; traffic = hotspot; classes = 2;", "file"));
-}
-
 }  // namespace
 }  // namespace orrery::flit

@@ -61,14 +61,15 @@ Ratios against_htsim(const HtsimCase& given) {
   const bool hashed = std::string(given.name).find("_ecmp_") != std::string::npos &&
                       given.protocol != Protocol::swift;
   for (const CsvRow& row : table->rows) {
-    flows.push_back({.source = std::stoi(row.cells[0]),
-                     .target = std::stoi(row.cells[1]),
-                     .bytes = Bytes(std::stoll(row.cells[2]))});
+    const auto text = [&](std::size_t column) { return std::string(row.cells[column]); };
+    flows.push_back({.source = std::stoi(text(0)),
+                     .target = std::stoi(text(1)),
+                     .bytes = Bytes(std::stoll(text(2)))});
     if (hashed) {
-      routes.push_back(route_of(router, flows.back(), row.cells[4], row.cells[5], given.k / 2));
+      routes.push_back(route_of(router, flows.back(), text(4), text(5), given.k / 2));
     }
-    largest = std::max(largest, std::stod(row.cells[6]));
-    sum += std::stod(row.cells[6]);
+    largest = std::max(largest, std::stod(text(6)));
+    sum += std::stod(text(6));
   }
   const PacketOptions options{.protocol = given.protocol};
   const PacketRun run =

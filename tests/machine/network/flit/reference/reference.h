@@ -14,7 +14,9 @@ struct ReferenceRow {
   const CsvTable& table;
   const CsvRow& row;
 
-  const std::string& text(const char* column) const { return row.cells[*table.column(column)]; }
+  std::string text(const char* column) const {
+    return std::string(row.cells[*table.column(column)]);
+  }
   double number(const char* column) const { return *parse_number(text(column)); }
   int whole(const char* column) const { return static_cast<int>(number(column)); }
 

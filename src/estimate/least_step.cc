@@ -103,6 +103,7 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
   Time drain{0};
   Time bound{0};
   std::vector<Time> fills;  // by how many stages are before
+  fills.reserve(costs.parts.size());
   for (std::size_t s = 0; s < costs.parts.size(); ++s) {
     const StagePasses& load = costs.loads[s];
     StageWork work = work_of(plan, costs, s);

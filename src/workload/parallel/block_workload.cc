@@ -95,7 +95,7 @@ class Blocks {
 }  // namespace
 
 plan::Plan block_key(const plan::Plan& plan) {
-  const plan::Plan plain;
+  static const plan::Plan plain;
   plan::Plan key = plan;
   if (key.order.ends_with("dp-pp")) {  // the other axes lie alike, however many stages there are
     key.dp *= key.pp;

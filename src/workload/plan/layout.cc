@@ -222,6 +222,7 @@ Result<std::vector<Axis>> parse_order(const Plan& plan) {
     return fail(Error(Mistake{{}, "order", plan.order, std::move(expected)}));
   };
   std::vector<Axis> order;
+  order.reserve(kLayoutAxes.size());
   std::string_view rest = plan.order;
   while (true) {
     const std::size_t dash = rest.find('-');

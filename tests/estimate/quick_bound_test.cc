@@ -132,6 +132,22 @@ TEST(QuickBound, CountsAllThatOnePortCarries) {
   EXPECT_GE(least / truth, 0.85);
 }
 
+TEST(QuickBound, CountsWhatExpertsExchangeBeforeAScheduleIsKnown) {
+  // 4,096 tokens, each sent to 2 experts as 4,096 values of 2 bytes: 67.1 MB, of which 7/8 leave
+  // the rank at 1 GB/s, to the experts and back, forward and backward, in 32 layers: 4 x 32 x
+  // 58.7 ms = 7.52 s. Kernels take at most 4,096 x 6 x 12.9e9 FLOP / (362 / 4 TFLOP/s) = 3.5 s.
+  Case c{"experts behind a slow switch", "l40s", *zoo::load_model("mixtral-8x7b"), {}};
+  c.plan = {.dp = 8, .ep = 8, .global_batch = 8, .sequence = 4096};
+  c.plan.attention = zoo::AttentionKernel::flash;
+  auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  machine->network.front().bandwidth = Bandwidth(1e9);
+  const auto bound = QuickBound(c.model, *machine).least_kernels(c.plan);
+  ASSERT_TRUE(bound);
+  EXPECT_GE(*bound, from_seconds(7.5));
+  EXPECT_LE(*bound, simulated_time(c, *machine));
+}
+
 TEST(QuickBound, DoesNotTakeGroupsOfAStageToMoveTogether) {
   // Two interleaved tp groups share the links of a torus. They drift apart, so that the step is
   // shorter than with all of their collectives at once; a bound of those was 2.9 % above it.

@@ -208,7 +208,10 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
 }
 
 void local_search(SearchState& search) {
-  LocalSearch(search).run();
+  if (search.best() != search.best_of_its_like) {
+    LocalSearch(search).run();
+    search.best_of_its_like = search.best();
+  }
 }
 
 void simplify(SearchState& search) {

@@ -68,6 +68,7 @@ struct SearchState {
   Time left = Time::max();    ///< least bound of what was not simulated
   std::size_t asked = 0;      ///< bounds, and memory to the byte for several
   bool warm_started = false;  ///< warm_start() has looked for candidates
+  Time best_of_its_like{0};   ///< where local_search() has ended
   Answer answer;
 
   /// Returns the score of the best plan.
@@ -161,9 +162,9 @@ Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge
 Result<void> open_groups(SearchState& search);
 /// Looks, in a space of very many groups for the bounds that the options allow, for a plan that
 /// fits of each way to cut the model (tp, pp), from the group where kernels and the fill of the
-/// pipeline take least; the most promising of them are simulated. Best-first alone would split all
-/// groups first, as their bounds are much alike. `anyway`: of any space; explore() asks so where
-/// what it has looked at for long does not fit.
+/// pipeline take least; the most promising of them are simulated, and local_search() goes on from
+/// the best. Best-first alone would split all groups first, as their bounds are much alike.
+/// `anyway`: of any space; explore() asks so where what it has looked at for long does not fit.
 void warm_start(SearchState& search, bool anyway = false);
 /// Estimates what is promising, and simulates it, until nothing is.
 void explore(SearchState& search);

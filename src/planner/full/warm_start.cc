@@ -52,6 +52,7 @@ class WarmStart {
     }
     search_.warm_started = true;
     simulate_promising(search_, 0, kSimulated);
+    local_search(search_);  // the better the best is, the fewer groups are opened
   }
 
  private:

@@ -20,8 +20,8 @@ double rate_left(double clock, const Device& device) {
 
 double attention_rate_left(double clock, const Device& device) {
   const PowerModel& model = device.power_model;
-  const double table_clock = std::max(model.table_clock, model.attention_table_clock);
-  return rate_left(clock, table_clock, device);
+  const bool stated = model.attention_table_clock > 0;
+  return rate_left(clock, stated ? model.attention_table_clock : model.table_clock, device);
 }
 
 double full_rate(graph::DataType type, const Device& device) {

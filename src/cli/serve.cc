@@ -138,9 +138,12 @@ class Serve : public Command {
     serving::Run run = run_of(*server, requests, options);
     std::ranges::move(images_.notes(model), std::back_inserter(run.notes));
     std::optional<serving::Metrics> unfused;
-    if (engine.fuse && Interrupt::going_on()) {
+    if (engine.fuse) {
       engine.fuse = false;
       unfused = measured(model, machine, engine, requests, options);
+      if (!unfused) {
+        run.notes.emplace_back("ended early: not compared with kernels that are not fused");
+      }
     }
     return results(run, requests.requests, machine, unfused ? &*unfused : nullptr,
                    [&] { return curve(options.rate); });
@@ -158,12 +161,15 @@ class Serve : public Command {
     return std::nullopt;
   }
 
-  /// Returns the metrics of an engine that is known to serve the requests.
-  static serving::Metrics measured(const zoo::Model& model, const machine::Machine& machine,
-                                   const serving::Engine& engine, const requests::Trace& requests,
-                                   const serving::ServeOptions& options) {
+  /// Returns the metrics of an engine that is known to serve the requests; nothing where its run
+  /// was ended early.
+  static std::optional<serving::Metrics> measured(const zoo::Model& model,
+                                                  const machine::Machine& machine,
+                                                  const serving::Engine& engine,
+                                                  const requests::Trace& requests,
+                                                  const serving::ServeOptions& options) {
     const auto run = serving::serve(model, machine, engine, requests.requests, options);
-    return serving::metrics(*run, machine);
+    return Interrupt::going_on() ? std::optional(serving::metrics(*run, machine)) : std::nullopt;
   }
 
   /// Reads the requests of an encoder, which answers each with one vector.
@@ -326,15 +332,15 @@ class Serve : public Command {
                               const machine::Machine& machine,
                               const serving::Metrics* unfused = nullptr,
                               const Curve& curve = {}) const {
+    if (run.requests.empty() && !Interrupt::going_on()) {
+      return fail("ended before a request was answered");
+    }
     if (run.requests.empty() && run.refused > 0) {
       return fail(fmt::format("none of {} requests can be served: {}", run.refused,
                               serving::why_none(run, sent)));
     }
     if (run.duration.is_overflow()) {
       return fail(fmt::format("serving {}", kBeyondTime));
-    }
-    if (run.requests.empty() && !Interrupt::going_on()) {
-      return fail("ended before a request was answered");
     }
     Error known;
     const serving::Objectives objectives = search_.limits(known).objectives;

@@ -56,6 +56,9 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
                     "may not",
                     generator.count));
   }
+  if (!goes_on(options)) {
+    best.run.notes.push_back("ended early: a higher rate may keep the limits, too");
+  }
   return best;
 }
 
@@ -72,6 +75,9 @@ std::vector<LoadPoint> load_curve(Server& server, requests::Generator generator,
   for (const double share : {0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0}) {
     generator.rate = share * rate;
     const Run run = server.run(requests::generate(generator), plain);
+    if (!goes_on(plain)) {
+      break;  // it was cut short
+    }
     if (!run.requests.empty() && !run.duration.is_overflow()) {
       const Metrics measured = metrics(run, machine);
       points.push_back({generator.rate, measured.ttft, measured.e2e});

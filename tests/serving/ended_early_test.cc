@@ -7,6 +7,7 @@
 
 #include "serving/gpu_search.h"
 #include "serving/requests/generate.h"
+#include "serving/search.h"
 #include "serving/serve.h"
 
 namespace orrery::serving {
@@ -55,6 +56,25 @@ TEST(Serve, ARunThatIsEndedEarlyHasTheAnswersSoFar) {
     EXPECT_EQ(part.notes.back(),
               fmt::format("ended early: {} of 100 requests are answered", part.requests.size()));
   }
+}
+
+/// The first rate, 20 a second, keeps so wide a limit, so half of a search has found some rate.
+TEST(Search, ARateFromASearchThatIsEndedEarlyIsNotTheHighest) {
+  auto server =
+      Server::make(zoo::load_model("llama-3.2-1b").value(),
+                   machine::load_machine("dgx-h100").value(), load_engine("vllm@0.19").value());
+  ASSERT_TRUE(server) << server.error().to_string();
+  const RateSearch search{.objectives = {.ttft = 10_s}};
+  std::int64_t asked = 0;
+  const RateFound whole =
+      search_rate(*server, load_of(20), search, {.go_on = [&] { return ++asked > 0; }});
+  std::int64_t left = asked / 2;
+  const RateFound part =
+      search_rate(*server, load_of(20), search, {.go_on = [&] { return --left > 0; }});
+  EXPECT_GT(part.rate, 0);
+  EXPECT_LT(part.rate, whole.rate);
+  ASSERT_FALSE(part.run.notes.empty());
+  EXPECT_EQ(part.run.notes.back(), "ended early: a higher rate may keep the limits, too");
 }
 
 TEST(SearchGpus, WhatHasNotRunWhenASearchIsEndedIsALoser) {

@@ -44,6 +44,12 @@ void add_metric_rows(std::string& page, const study::ValidationResult& result,
   }
 }
 
+/// Returns what a choice by prediction leaves of its limit; empty where it leaves nothing free.
+std::string left_free(const study::ValidationResult& result) {
+  const double spare = result.profile.regret ? result.profile.regret->spare : 0;
+  return spare > 0 ? fmt::format(", {:g} % of it left free", 100 * spare) : std::string();
+}
+
 }  // namespace
 
 std::string metrics_as_text(const study::ValidationResult& result) {
@@ -61,8 +67,8 @@ std::string metrics_as_text(const study::ValidationResult& result) {
   }
   for (const auto& [limit, score] : result.regret) {
     text +=
-        fmt::format("  chosen under {:g}: breaks it in {} of {} groups, else {} below the best\n",
-                    limit, score.broken, score.groups, share(score.loss));
+        fmt::format("  chosen under {:g}{}: breaks it in {} of {} groups, else {} below the best\n",
+                    limit, left_free(result), score.broken, score.groups, share(score.loss));
   }
   return text;
 }
@@ -85,9 +91,9 @@ std::string metrics_as_page(const study::ValidationResult& result) {
   }
   for (const auto& [limit, score] : result.regret) {
     page += fmt::format(
-        "Chosen by prediction under {:g}: breaks the limit in {} of {} groups, else {} below the "
+        "Chosen by prediction under {:g}{}: breaks the limit in {} of {} groups, else {} below the "
         "best measured.\n",
-        limit, score.broken, score.groups, share(score.loss));
+        limit, left_free(result), score.broken, score.groups, share(score.loss));
   }
   return page;
 }

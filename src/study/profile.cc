@@ -231,13 +231,15 @@ std::optional<Agreement> read_agreement(const ConfigNode* node, Error& error) {
 
 std::optional<Regret> read_regret(const ConfigNode* node, Error& error) {
   return read_part<Regret>(node, error, [](Reader& read) {
-    return Regret{.metric = read.required<std::string>("metric"),
+    Regret regret{.metric = read.required<std::string>("metric"),
                   .spare = read.optional("spare", 0.0),
                   .ttft = read.required<std::string>("ttft"),
                   .limits = read.list<double>("limits", true),
                   .within = read.list<std::string>("within", true),
                   .seats = read.required<std::string>("seats"),
                   .tokens = read.required<std::string>("tokens")};
+    read.require(regret.spare >= 0 && regret.spare < 1, "spare", "a share from 0 to below 1");
+    return regret;
   });
 }
 

@@ -58,7 +58,7 @@ bool is_numeric(CsvTable& table) {
     numbers.push_back(text.substr(0, end));
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    table.rows[i].cells = {numbers[i], std::string(table.rows[i].cells[1])};
+    table.rows[i].cells = {numbers[i], table.rows[i].cells[1]};
   }
   if (unit && !unit->empty()) {
     table.header[0] += " (" + unit->substr(1) + ")";

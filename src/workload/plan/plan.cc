@@ -15,6 +15,7 @@
 #include "workload/plan/aliases.h"
 
 namespace orrery::plan {
+
 Error PlacedPlan::placed(Error mistakes) const {
   std::set<std::string, std::less<>> open;
   Plan::fields([&](std::string_view name, auto, std::string_view) {

@@ -52,7 +52,7 @@ class StepShapes {
   /// Returns the energy of a device, mean over the copies, in the time that accelerator() has
   /// returned: copies that wait draw idle power, guesses the power of their step.
   Energy energy() const { return energy_; }
-  /// Time of the step's collectives on links of a dimension of the machine.
+  /// Returns the time of the step's collectives on links of a dimension of the machine.
   Time collectives(int dimension) const { return cost_.collectives(shapes_.front(), dimension); }
   std::int64_t tokens() const { return tokens_; }                ///< of all copies
   std::int64_t requests() const { return requests_; }            ///< of all copies

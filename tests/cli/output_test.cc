@@ -109,7 +109,8 @@ TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
         std::string("validate --table vtrain_a100_single")}) {
     for (const auto& [signal, status] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
       const Outcome run = orrery(command + " >" + out +
-                                 " & until grep -q 'SigCgt:.*[2367abef]$' /proc/$!/status; do "
+                                 " & for i in $(seq 1000); do grep -q "
+                                 "'SigCgt:.*[2367abef]$' /proc/$!/status && break; "
                                  "sleep 0.02; done; sleep 1; kill -" +
                                  signal + " $!; wait $!");
       EXPECT_EQ(run.status, status) << command << run.err;

@@ -46,7 +46,8 @@ std::vector<double> errors_of(const char* name, bool dense, std::string_view pre
     errors.push_back(std::abs(row.error));
   }
   std::sort(errors.begin(), errors.end());
-  fmt::print("{} rows, median {:.1f} %\n", errors.size(), 100 * errors[errors.size() / 2]);
+  fmt::print("{} rows, median {:.1f} %\n", errors.size(),
+             errors.empty() ? 0 : 100 * errors[errors.size() / 2]);
   return errors;
 }
 

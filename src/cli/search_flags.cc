@@ -169,7 +169,9 @@ Result<std::string> SearchFlags::run(const zoo::Model& model, const serving::Eng
   if (is("gpus")) {
     const serving::GpusFound found = serving::search_gpus(model, engine, search);
     if (found.choices.empty()) {
-      Error none("no number of GPUs keeps the limits");
+      Error none(search.goes_on()
+                     ? "no number of GPUs keeps the limits"
+                     : "ended before a number of GPUs was found that keeps the limits");
       for (const serving::Loser& loser : found.losers) {
         none.add({found.layouts[loser.layout].name(), {}, {}, loser.reason});
       }

@@ -91,6 +91,8 @@ void read_power_model(Reader& read_device, compute::Device& device) {
   read.require(model.full_clock_rate > 0 && model.full_clock_rate <= 4, "full_clock_rate",
                "a number above 0 and at most 4");
   read.require(model.table_clock > 0 && model.table_clock <= 1, "table_clock", kShare);
+  read.require(model.attention_table_clock >= 0 && model.attention_table_clock <= 1,
+               "attention_table_clock", "a share from 0 to 1; 0: table_clock");
   read.require(model.regulated > 0 && model.regulated <= 1, "regulated", kShare);
   read.require(model.power_exponent >= 1 && model.power_exponent <= 4, "power_exponent",
                "a number from 1 to 4");

@@ -56,6 +56,9 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
                     "may not",
                     generator.count));
   }
+  if (!goes_on(options)) {
+    best.run.notes.emplace_back("the search was ended early: a larger rate may keep the limits");
+  }
   return best;
 }
 

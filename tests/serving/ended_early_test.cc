@@ -7,6 +7,7 @@
 
 #include "serving/gpu_search.h"
 #include "serving/requests/generate.h"
+#include "serving/search.h"
 #include "serving/serve.h"
 
 namespace orrery::serving {
@@ -57,6 +58,42 @@ TEST(Serve, ARunThatIsEndedEarlyHasTheAnswersSoFar) {
   }
 }
 
+/// Wherever a fleet is ended, a request that is on its way to an engine is left out.
+TEST(Serve, AFleetMayBeEndedBetweenRouterAndEngine) {
+  const auto sent = requests::generate(load_of(2000));
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.async = true;
+  engine.replicas = 3;
+  auto server = Server::make(zoo::load_model("llama-3.2-1b").value(),
+                             machine::load_machine("dgx-h100").value(), engine);
+  ASSERT_TRUE(server) << server.error().to_string();
+  std::int64_t asked = 0;
+  const serving::Run whole = server->run(sent, {.go_on = [&] { return ++asked > 0; }});
+  for (std::int64_t most = 1; most < asked; most += 1 + asked / 100) {
+    std::int64_t left = most;
+    const serving::Run part = server->run(sent, {.go_on = [&] { return --left > 0; }});
+    EXPECT_LE(part.requests.size(), whole.requests.size());
+  }
+}
+
+TEST(SearchRate, SaysThatItWasEndedEarly) {
+  auto server =
+      Server::make(zoo::load_model("llama-3.2-1b").value(),
+                   machine::load_machine("dgx-h100").value(), load_engine("vllm@0.19").value());
+  ASSERT_TRUE(server) << server.error().to_string();
+  const RateSearch search{.objectives = {.ttft = 1_s}, .attainment = 0.99};
+  std::int64_t asked = 0;
+  const RateFound whole =
+      search_rate(*server, load_of(10), search, {.go_on = [&] { return ++asked > 0; }});
+  ASSERT_GT(whole.rate, 0);
+  std::int64_t left = asked / 2;
+  const RateFound part =
+      search_rate(*server, load_of(10), search, {.go_on = [&] { return --left > 0; }});
+  EXPECT_LE(part.runs, whole.runs);
+  ASSERT_FALSE(part.run.notes.empty());
+  EXPECT_EQ(part.run.notes.back(), "the search was ended early: a larger rate may keep the limits");
+}
+
 TEST(SearchGpus, WhatHasNotRunWhenASearchIsEndedIsALoser) {
   PlanSearch search;
   search.machines = {machine::load_machine("dgx-h100").value()};
@@ -75,6 +112,8 @@ TEST(SearchGpus, WhatHasNotRunWhenASearchIsEndedIsALoser) {
   const PlansFound plans = search_plans(model, engine, search);
   EXPECT_TRUE(plans.front.empty());
   EXPECT_EQ(plans.losers.size(), plans.layouts.size());
+  EXPECT_TRUE(std::ranges::any_of(plans.losers,
+                                  [](const Loser& loser) { return loser.reason == kEndedEarly; }));
 }
 
 }  // namespace

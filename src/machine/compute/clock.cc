@@ -20,8 +20,8 @@ double rate_left(double clock, const Device& device) {
 
 double attention_rate_left(double clock, const Device& device) {
   const PowerModel& model = device.power_model;
-  const double table_clock = std::max(model.table_clock, model.attention_table_clock);
-  return rate_left(clock, table_clock, device);
+  const double own = model.attention_table_clock;
+  return rate_left(clock, own > 0 ? own : model.table_clock, device);
 }
 
 double full_rate(graph::DataType type, const Device& device) {

@@ -184,8 +184,10 @@ Result<std::string> SearchFlags::run(const zoo::Model& model, const serving::Eng
                             json);
   }
   const serving::PlansFound found = serving::search_plans(model, engine, search);
-  if (found.screened == 0) {
-    Error none("no plan runs");
+  if (found.screened == 0 || (form.csv && found.front.empty())) {
+    const char* limits = search.goes_on() ? "no plan keeps the limits"
+                                          : "ended before a plan was found that keeps the limits";
+    Error none(found.screened == 0 ? "no plan runs" : limits);
     for (const serving::Loser& loser : found.losers) {
       none.add({found.layouts[loser.layout].name(), {}, {}, loser.reason});
     }

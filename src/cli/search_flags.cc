@@ -184,7 +184,8 @@ Result<std::string> SearchFlags::run(const zoo::Model& model, const serving::Eng
                             json);
   }
   const serving::PlansFound found = serving::search_plans(model, engine, search);
-  if (found.screened == 0 || (form.csv && found.front.empty())) {
+  const bool shown = !found.front.empty() || (!form.csv && !found.beaten.empty());
+  if (found.screened == 0 || (!shown && (form.csv || plot_))) {
     const char* limits = search.goes_on() ? "no plan keeps the limits"
                                           : "ended before a plan was found that keeps the limits";
     Error none(found.screened == 0 ? "no plan runs" : limits);

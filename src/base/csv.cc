@@ -32,7 +32,8 @@ class CsvScanner {
   explicit CsvScanner(std::string_view text) : text_(text) {}
 
   bool at_end() const { return at_ >= text_.size(); }
-  bool unterminated() const { return unterminated_; }
+  bool unterminated() const { return open_line_ > 0; }
+  int open_line() const { return open_line_; }  ///< of a quote that does not end; 0: all end
 
   CsvRow row() {
     const int line = line_;
@@ -67,6 +68,7 @@ class CsvScanner {
   }
 
   std::string quoted() {
+    const int line = line_;
     std::string value;
     while (!at_end()) {
       const char c = text_[at_++];
@@ -76,14 +78,14 @@ class CsvScanner {
       line_ += c == '\n' ? 1 : 0;
       value += c;
     }
-    unterminated_ = true;
+    open_line_ = line;
     return value;
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
   int line_ = 1;
-  bool unterminated_ = false;
+  int open_line_ = 0;
   std::vector<std::string_view> cells_;  ///< of the row
   std::deque<std::string> unquoted_;     ///< texts of its quoted cells
 };
@@ -209,7 +211,8 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneve
     error.add(lengths.take());
   }
   if (scanner.unterminated()) {
-    error.add({table.file, "", "", "a quoted cell does not end"});
+    error.add({fmt::format("{}:{}", table.file, scanner.open_line()), "", "",
+               "a quoted cell does not end"});
   }
   if (table.header.size() == 1 && table.header[0].find_first_of(";\t|") != std::string::npos) {
     error = Error(Mistake{table.file + ":1", "header", table.header[0],
@@ -245,11 +248,13 @@ std::optional<Mistake> too_many_rows(const CsvTable& table, std::size_t each) {
   if (limits_lifted() || table.rows.size() <= most) {
     return std::nullopt;
   }
-  return Mistake{table.file,
-                 {},
-                 fmt::format("{} rows", table.rows.size()),
-                 fmt::format("at most {} in a file of {} bytes, since each takes {} (--big: any)",
-                             most, table.bytes, each)};
+  return Mistake{
+      table.file,
+      {},
+      fmt::format("{} rows", table.rows.size()),
+      fmt::format(
+          "at most {} in a file of {} bytes, since each takes {} bytes of memory (--big: any)",
+          most, table.bytes, each)};
 }
 
 std::string csv_cell(const std::string& text) {

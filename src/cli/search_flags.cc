@@ -169,7 +169,9 @@ Result<std::string> SearchFlags::run(const zoo::Model& model, const serving::Eng
   if (is("gpus")) {
     const serving::GpusFound found = serving::search_gpus(model, engine, search);
     if (found.choices.empty()) {
-      Error none("no number of GPUs keeps the limits");
+      Error none(search.goes_on()
+                     ? "no number of GPUs keeps the limits"
+                     : "ended before a number of GPUs was found that keeps the limits");
       for (const serving::Loser& loser : found.losers) {
         none.add({found.layouts[loser.layout].name(), {}, {}, loser.reason});
       }
@@ -182,8 +184,11 @@ Result<std::string> SearchFlags::run(const zoo::Model& model, const serving::Eng
                             json);
   }
   const serving::PlansFound found = serving::search_plans(model, engine, search);
-  if (found.screened == 0) {
-    Error none("no plan runs");
+  const bool shown = !found.front.empty() || (!form.csv && !found.beaten.empty());
+  if (found.screened == 0 || (!shown && (form.csv || plot_))) {
+    const char* limits = search.goes_on() ? "no plan keeps the limits"
+                                          : "ended before a plan was found that keeps the limits";
+    Error none(found.screened == 0 ? "no plan runs" : limits);
     for (const serving::Loser& loser : found.losers) {
       none.add({found.layouts[loser.layout].name(), {}, {}, loser.reason});
     }

@@ -66,8 +66,12 @@ std::string serving_plans_text(const PlansFound& found, const std::string& model
     width = std::max(width, layout.name().size());
   }
   std::string text = fmt::format("{}: tokens/s of a GPU against tokens/s of a user\n\n", model);
+  const bool early = std::ranges::any_of(found.losers, [](const serving::Loser& loser) {
+    return loser.reason == serving::kEndedEarly;
+  });
+  text += early ? "The search was ended early: the best of the plans that were run.\n" : "";
   if (found.front.empty()) {
-    text += "No plan keeps the limits.\n";
+    text += early ? "None of them keeps the limits.\n" : "No plan keeps the limits.\n";
   } else {
     text += fmt::format("{:<{}} {:>8} {:>10} {:>10} {:>10} {:>12} {:>12} {:>9}\n", "plan", width,
                         "requests", "requests/s", "tok/s/GPU", "tok/s/user", "TTFT p99 ms",

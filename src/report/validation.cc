@@ -82,7 +82,8 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   for (const study::ValidationRow& row : result.rows) {
     const std::string remark = remark_of(row, result.csv);
     line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}{}{}", row.key, width, number(row.predicted),
-         number(row.published), error_of(row), row.origin, remark.empty() ? "" : "; ", remark);
+         number(row.published), error_of(row), row.origin,
+         remark.empty() || row.origin.empty() ? "" : "; ", remark);
   }
 }
 

@@ -359,7 +359,11 @@ void Fleet::join() {
       continue;  // refused
     }
     const std::size_t served = place.member >= 0 ? place.served : place.prefilled;
-    run_.requests.push_back(members_[static_cast<std::size_t>(at)]->run.requests[served]);
+    const std::vector<Served>& joined = members_[static_cast<std::size_t>(at)]->run.requests;
+    if (served >= joined.size()) {
+      continue;  // on its way to the engine when the run was ended early
+    }
+    run_.requests.push_back(joined[served]);
     Served& request = run_.requests.back();
     const bool waits = place.member < 0 && answer_of(requests_[i], run_.engine) > 1;
     if (waits || request.last == Time(0)) {  // pauses of a network hold keys and values for ever

@@ -191,6 +191,12 @@ class GpuSearch {
         good = std::move(choice);
       }
     }
+    if (!search_.goes_on()) {
+      found_.losers.push_back({.layout = candidate.layout,
+                               .share = 0,
+                               .reason = fmt::format("on fewer than {} devices {}",
+                                                     good->layout.devices, kEndedEarly)});
+    }
     best_.insert_or_assign({layout.machine, layout.format}, std::move(*good));
   }
 

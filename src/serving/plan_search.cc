@@ -336,8 +336,8 @@ class Search {
     share_out(simulated);
     std::vector<const PlanPoint*> nearest(makers_.size());  // of each layout
     const auto nearer = [](const PlanPoint& a, const PlanPoint& b) {
-      return std::tuple(a.simulated, a.breaks.empty(), a.share) >
-             std::tuple(b.simulated, b.breaks.empty(), b.share);
+      return std::tuple(a.simulated, a.breaks == kEndedEarly, a.breaks.empty(), a.share) >
+             std::tuple(b.simulated, b.breaks == kEndedEarly, b.breaks.empty(), b.share);
     };
     for (const PlanPoint& point : points_) {
       const PlanPoint*& best = nearest[point.layout];
@@ -365,7 +365,7 @@ class Search {
     }
     Loser lost{.layout = layout, .share = nearest->share, .reason = {}};
     if (!nearest->breaks.empty()) {
-      lost.share = 0;
+      lost.share = nearest->breaks == kEndedEarly ? lost.share : 0;
       lost.reason = nearest->breaks;
     } else {
       lost.reason = fmt::format(

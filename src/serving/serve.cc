@@ -203,10 +203,19 @@ Engine for_whole_texts(Engine engine) {
   return engine;
 }
 
-std::string note_apart(const Engine& e, const step::StepCost& cost) {
-  return fmt::format(
-      "{} of an engine's {} devices compute MLPs and experts alone, {:.1f} GB of weights each",
-      e.ffn, e.ranks(), static_cast<double>(cost.ffn_bytes(0).value()) / 1e9);
+/// Notes which devices are apart and, where the model's file names no layers that guess, what does.
+void note_parts(const zoo::Model& model, const step::StepCost& cost, Run& run) {
+  const Engine& e = run.engine;
+  if (e.ffn > 0) {
+    run.notes.push_back(fmt::format(
+        "{} of an engine's {} devices compute MLPs and experts alone, {:.1f} GB of weights each",
+        e.ffn, e.ranks(), static_cast<double>(cost.ffn_bytes(0).value()) / 1e9));
+  }
+  if (e.speculation == Speculation::mtp && model.mtp == 0) {
+    run.notes.push_back(fmt::format(
+        "{} states no layers of multi-token prediction: one more like its others guesses",
+        model.name));
+  }
 }
 
 }  // namespace
@@ -258,9 +267,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   if (std::string note = plan::hypothetical_hardware(e.overlap_tensor, machine); !note.empty()) {
     run.notes.push_back(std::move(note));
   }
-  if (e.ffn > 0) {
-    run.notes.push_back(note_apart(e, *cost));
-  }
+  note_parts(model, *cost, run);
   if (e.fuse) {
     run.fused = cost->fused_places(e.max_num_batched_tokens);
   }

@@ -69,7 +69,7 @@ TEST(Csv, RowsThatTakeManyTimesTheirFileAreTooMany) {
   table.rows.resize(80);
   EXPECT_EQ(Error(*too_many_rows(table, kEach)).to_string(),
             "f.csv: found '80 rows', expected at most 64 in a file of 128 bytes, since each takes "
-            "1048576 (--big: any)");
+            "1048576 bytes of memory (--big: any)");
   table.bytes = 4 << 20;
   EXPECT_FALSE(too_many_rows(table, kEach));
 }
@@ -78,7 +78,8 @@ TEST(Csv, EmptyBinaryAndUnfinishedFilesAreRefused) {
   EXPECT_FALSE(parse_csv("", "f"));
   EXPECT_FALSE(parse_csv("\n\n", "f"));
   EXPECT_FALSE(parse_csv(std::string_view("a\n\0", 3), "f"));
-  EXPECT_FALSE(parse_csv("a\n\"x", "f"));
+  EXPECT_EQ(parse_csv("a\nb\n\"x\ny\n", "f").error().to_string(),
+            "f:3: a quoted cell does not end");
 }
 
 RC_GTEST_PROP(Csv, AnyBytesEndInATableOrAMistake, (const std::string& bytes)) {

@@ -377,6 +377,18 @@ TEST(ServeCommand, WhatCanServeNothingOrChooseNothingIsRefused) {
   EXPECT_THAT(old_card.out, HasSubstr("note: in fp16: "));
 }
 
+/// No step takes less than a microsecond, so that none is simulated and there is nothing to draw.
+TEST(Serve, APlotOfNoPlanSaysWhy) {
+  for (const char* form : {"--csv", "--plot never.svg"}) {
+    const Outcome none = orrery(
+        std::string("serve --model llama-3.2-1b --machine dgx-h100 --devices 1 --search plan "
+                    "--requests 20 --slo 'ttft=1 us,tpot=1 us' ") +
+        form);
+    EXPECT_EQ(none.status, 2) << form;
+    EXPECT_THAT(none.err, HasSubstr("no plan keeps the limits")) << form;
+  }
+}
+
 TEST(PatchesAndHome, MistakesNameTheirFlags) {
   EXPECT_THAT(orrery("patches --steps 0").err, HasSubstr("--steps: found '0'"));
   EXPECT_THAT(orrery("home --model llama-2-7b --window 0").err,

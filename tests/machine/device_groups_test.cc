@@ -175,6 +175,11 @@ TEST(PowerModel, MistakesNameTheField) {
           .to_string(),
       HasSubstr(
           "device.power_model.attention_table_clock: found '2', expected a share of at most"));
+  EXPECT_THAT(parsed(device_with("power: 100 W, power_model: {gemm_power: 1 W, "
+                                 "attention_table_clock: -1}"))
+                  .error()
+                  .to_string(),
+              HasSubstr("device.power_model.attention_table_clock: found '-1'"));
   EXPECT_EQ(clock_with("sustained_clock: 0.9"), 0.9);
   EXPECT_EQ(clock_with("power: 1 kW, sustained_clock: 0.9, " + model), 0.9);
   EXPECT_FALSE(parsed(device_with("sustained_clock: 1.1")));

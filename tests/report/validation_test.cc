@@ -130,6 +130,10 @@ TEST(ValidationTable, ARowWithoutAPredictionShowsADashAndSaysWhy) {
   failed.rows[0].problem = "tp: found '3'";
   EXPECT_THAT(validation_table({failed}, true),
               ::testing::ContainsRegex("a=1 +- +1 +-100.0 %  published-read; tp: found '3'"));
+  failed.rows[0].origin.clear();
+  EXPECT_THAT(validation_table({failed}, true),
+              ::testing::ContainsRegex("a=1 +- +1 +-100.0 %  tp: found '3'"));
+  failed.rows[0].origin = "published-read";
   EXPECT_THAT(validation_page({failed}),
               HasSubstr("| a=1 | - | 1 | -100.0 % | published-read | tp: found '3' |"));
 }

@@ -58,6 +58,24 @@ TEST(Serve, ARunThatIsEndedEarlyHasTheAnswersSoFar) {
   }
 }
 
+/// Wherever a fleet is ended, a request that is on its way to an engine is left out.
+TEST(Serve, AFleetMayBeEndedBetweenRouterAndEngine) {
+  const auto sent = requests::generate(load_of(2000));
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.async = true;
+  engine.replicas = 3;
+  auto server = Server::make(zoo::load_model("llama-3.2-1b").value(),
+                             machine::load_machine("dgx-h100").value(), engine);
+  ASSERT_TRUE(server) << server.error().to_string();
+  std::int64_t asked = 0;
+  const serving::Run whole = server->run(sent, {.go_on = [&] { return ++asked > 0; }});
+  for (std::int64_t most = 1; most < asked; most += 1 + asked / 100) {
+    std::int64_t left = most;
+    const serving::Run part = server->run(sent, {.go_on = [&] { return --left > 0; }});
+    EXPECT_LE(part.requests.size(), whole.requests.size());
+  }
+}
+
 /// The first rate, 20 a second, keeps so wide a limit, so half of a search has found some rate.
 TEST(Search, ARateFromASearchThatIsEndedEarlyIsNotTheHighest) {
   auto server =
@@ -95,6 +113,8 @@ TEST(SearchGpus, WhatHasNotRunWhenASearchIsEndedIsALoser) {
   const PlansFound plans = search_plans(model, engine, search);
   EXPECT_TRUE(plans.front.empty());
   EXPECT_EQ(plans.losers.size(), plans.layouts.size());
+  EXPECT_TRUE(std::ranges::any_of(plans.losers,
+                                  [](const Loser& loser) { return loser.reason == kEndedEarly; }));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "serving/metrics.h"
@@ -332,6 +333,10 @@ TEST(Speculation, WithoutLuckCostsItsGuesses) {
     const serving::Run run =
         serve(model, machine, engine, {{.input = 100, .output = 50, .ids = {}}}).value();
     EXPECT_EQ(run.totals.accepted_tokens, 0);
+    const bool noted = std::ranges::any_of(run.notes, [](const std::string& note) {
+      return note.find("states no layers of multi-token prediction") != std::string::npos;
+    });
+    EXPECT_EQ(noted, method == Speculation::mtp);
     return run.requests.front().tpot();
   };
   const Time plain = tpot(Speculation::none, "");

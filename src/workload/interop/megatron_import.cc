@@ -291,8 +291,10 @@ class MegatronImport {
         return zoo::parse_model(node, "model");
       });
     });
-    arguments_.require(model.has_value(), kFlag, "arguments that state a model beside it");
-    if (model) {
+    if (!model) {
+      arguments_.require(false, kFlag,
+                         "arguments that state a model beside it: " + model.error().to_string());
+    } else {
       const zoo::ParameterCount parameters = zoo::count_parameters(*model);
       const std::int64_t idle = model->experts - model->top_k;
       const std::int64_t experts =

@@ -88,6 +88,8 @@ TEST(Clock, AttentionIsSlowedByTheClockOfItsOwnTables) {
   EXPECT_NEAR(to_seconds(held.time), 1.2 + 4.0 / 3, 1e-9);
   device.sustained_clock = 0.7;
   EXPECT_NEAR(at_clock(both, 0.75, device).attention_rate, 0.7, 1e-12);
+  device.power_model.attention_table_clock = 0.8;  // below that of products: 0.4 / 0.8
+  EXPECT_NEAR(at_clock(both, 0.4, device).attention_rate, 0.5, 1e-12);
   device.power_model.attention_table_clock = 0;  // as products
   EXPECT_NEAR(at_clock(both, 0.69, device).attention_rate, 0.7, 1e-12);
   device.power_model.attention_table_clock = 0.8;  // below products', 0.5 of full clock: 0.5 / 0.8

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Launches as users have them, re-typed to what they are made of.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "workload/interop/interop.h"
@@ -40,7 +41,9 @@ TEST(UsersLaunches, BucketsByTheirNumberHoldAPartOfTheModel) {
   ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
   EXPECT_EQ(imported->plan.bucket, Bytes(437'760 / 2 / 4 * 4));
   EXPECT_EQ(launched(model)->plan.bucket, Bytes(0));  // without overlap there is one
-  EXPECT_FALSE(launched("--overlap-grad-reduce --ddp-num-buckets 4"));
+  const auto shapeless = launched("--overlap-grad-reduce --ddp-num-buckets 4");
+  ASSERT_FALSE(shapeless.has_value());
+  EXPECT_THAT(shapeless.error().to_string(), testing::HasSubstr("required to describe the model"));
   EXPECT_FALSE(launched(model + "--overlap-grad-reduce --ddp-bucket-size 9"));
 }
 

@@ -52,6 +52,7 @@ class Serve : public Command {
     options.alias("--concurrency", "--max-concurrency");
     search_.declare(options);
     live_.declare(options);
+    options.group("Engine");
     engine_.declare(options);
     options.group("Results");
     html_.declare(options);

@@ -111,7 +111,7 @@ TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
       const Outcome run = orrery(command + " >" + out +
                                  " & for i in $(seq 1000); do grep -q "
                                  "'SigCgt:.*[2367abef]$' /proc/$!/status && break; "
-                                 "sleep 0.02; done; sleep 1; kill -" +
+                                 "sleep 0.02; done; sleep 0.1; kill -" +
                                  signal + " $!; wait $!");
       EXPECT_EQ(run.status, status) << command << run.err;
       if (command == serve) {

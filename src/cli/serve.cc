@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/beyond_time.h"
 #include "base/file.h"
@@ -138,16 +139,25 @@ class Serve : public Command {
     }
     serving::Run run = run_of(*server, requests, options);
     std::ranges::move(images_.notes(model), std::back_inserter(run.notes));
-    std::optional<serving::Metrics> unfused;
-    if (engine.fuse) {
-      engine.fuse = false;
-      unfused = measured(model, machine, engine, requests, options);
-      if (!unfused) {
-        run.notes.emplace_back("ended early: not compared with kernels that are not fused");
-      }
-    }
+    const std::optional<serving::Metrics> unfused =
+        without_fusion(model, machine, engine, requests, options, run);
     return results(run, requests.requests, machine, unfused ? &*unfused : nullptr,
                    [&] { return curve(options.rate); });
+  }
+
+  /// Measures the engine without fused kernels; nothing if it has none, or the run is ended early.
+  static std::optional<serving::Metrics> without_fusion(
+      const zoo::Model& model, const machine::Machine& machine, serving::Engine engine,
+      const requests::Trace& requests, const serving::ServeOptions& options, serving::Run& run) {
+    if (!std::exchange(engine.fuse, false)) {
+      return std::nullopt;
+    }
+    const auto unfused = serving::serve(model, machine, engine, requests.requests, options);
+    if (!Interrupt::going_on()) {
+      run.notes.emplace_back("ended early: not compared with kernels that are not fused");
+      return std::nullopt;
+    }
+    return serving::metrics(*unfused, machine);
   }
 
   static std::optional<serving::Server> made(const zoo::Model& model,
@@ -160,17 +170,6 @@ class Serve : public Command {
     mistakes =
         with_what_fits(serving::located(std::move(server.error()), engine), model, machine, engine);
     return std::nullopt;
-  }
-
-  /// Returns the metrics of an engine that is known to serve the requests; nothing where its run
-  /// was ended early.
-  static std::optional<serving::Metrics> measured(const zoo::Model& model,
-                                                  const machine::Machine& machine,
-                                                  const serving::Engine& engine,
-                                                  const requests::Trace& requests,
-                                                  const serving::ServeOptions& options) {
-    const auto run = serving::serve(model, machine, engine, requests.requests, options);
-    return Interrupt::going_on() ? std::optional(serving::metrics(*run, machine)) : std::nullopt;
   }
 
   /// Reads the requests of an encoder, which answers each with one vector.

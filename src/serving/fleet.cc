@@ -352,6 +352,10 @@ void Fleet::join() {
   }
   run_.busy = busy / run_.devices;
   run_.drawn = drawn / run_.devices;
+  join_requests();
+}
+
+void Fleet::join_requests() {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
     const std::int32_t at = place.member >= 0 ? place.member : place.prefill;

@@ -48,6 +48,8 @@ class Fleet {
   Time clock();
   /// Makes one run of all.
   void join();
+  /// Takes every request from the engine that answered it, but those on their way to one.
+  void join_requests();
   /// Says that somebody acts on answers: each is told of when no engine has passed its time.
   void couple() { coupled_ = true; }
   /// Ends a request that nobody waits for, at once or, where its keys and values move, after that.

@@ -13,6 +13,7 @@
 #include "base/reader.h"
 #include "base/units.h"
 #include "estimate/quick_bound.h"
+#include "study/parallel.h"
 #include "study/settings.h"
 #include "workload/plan/completed.h"
 #include "workload/plan/framework.h"
@@ -22,6 +23,8 @@ namespace orrery::study {
 namespace {
 
 constexpr const char* kDevices = "devices";
+constexpr std::size_t kRowsOfAPart =
+    50'000;  // on a thread: seconds of work against tables made anew
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using Setter = std::function<void(plan::Plan& plan, std::int64_t& devices)>;
@@ -93,38 +96,48 @@ Result<void> checked(const plan::Completed& completed, std::int64_t devices) {
 class Rows {
  public:
   /// `by_row`: frameworks are columns.
-  Rows(const zoo::Model& model, const machine::Machine& machine, std::size_t count, bool by_row)
-      : model_(model), machine_(machine), bound_(model, machine), by_row_(by_row) {
-    bounds_.least_time_s.assign(count, kNone);
-    bounds_.least_memory_bytes.assign(count, kNone);
-    bounds_.mistake.assign(count, -1);
-  }
+  Rows(const zoo::Model& model, const machine::Machine& machine, bool by_row)
+      : model_(model), machine_(machine), bound_(model, machine), by_row_(by_row) {}
 
-  void ask(std::size_t row, const plan::PlacedPlan& open, std::int64_t devices) {
+  /// Answers the next row.
+  void ask(const plan::PlacedPlan& open, std::int64_t devices) {
+    double& seconds = bounds_.least_time_s.emplace_back(kNone);
+    double& bytes = bounds_.least_memory_bytes.emplace_back(kNone);
     const plan::Completed completed = plan::completed(filled(open), &model_, &machine_, devices);
     const plan::Plan& plan = completed.plan;
     Result<void> ok = checked(completed, devices);
     if (ok) {
       ok = bound_.least_time(plan)
-               .map([&](Time time) { bounds_.least_time_s[row] = to_seconds(time); })
+               .map([&](Time time) { seconds = to_seconds(time); })
                .and_then([&] { return bound_.least_memory(plan); })
-               .map([&](Bytes bytes) {
-                 bounds_.least_memory_bytes[row] = static_cast<double>(bytes.value());
-               });
+               .map([&](Bytes least) { bytes = static_cast<double>(least.value()); });
     }
-    if (!ok) {
-      const auto [known, is_new] =
-          numbers_.emplace(ok.error().to_string(), bounds_.mistakes.size());
-      if (is_new) {
-        bounds_.mistakes.push_back(known->first);
-      }
-      bounds_.mistake[row] = static_cast<std::int32_t>(known->second);
+    bounds_.mistake.push_back(ok ? -1 : number_of(ok.error().to_string()));
+  }
+
+  /// Appends the answers to the rows after these.
+  void append(const PlanBounds& more) {
+    const auto add = [](auto& all, const auto& some) {
+      all.insert(all.end(), some.begin(), some.end());
+    };
+    add(bounds_.least_time_s, more.least_time_s);
+    add(bounds_.least_memory_bytes, more.least_memory_bytes);
+    for (const std::int32_t mistake : more.mistake) {
+      bounds_.mistake.push_back(
+          mistake < 0 ? -1 : number_of(more.mistakes[static_cast<std::size_t>(mistake)]));
     }
   }
 
   PlanBounds take() { return std::move(bounds_); }
 
  private:
+  std::int32_t number_of(const std::string& mistake) {
+    const auto [known, is_new] = numbers_.emplace(mistake, bounds_.mistakes.size());
+    if (is_new) {
+      bounds_.mistakes.push_back(mistake);
+    }
+    return static_cast<std::int32_t>(known->second);
+  }
   /// Returns the plan with the fields of its framework.
   const plan::PlacedPlan& filled(const plan::PlacedPlan& open) {
     if (!by_row_) {
@@ -174,15 +187,26 @@ Result<PlanBounds> plan_bounds(const zoo::Model& model, const machine::Machine& 
     return fail(std::move(mistakes));
   }
   const std::size_t count = columns.empty() ? 1 : columns.front().rows.size();
-  Rows rows(model, machine, count, by_row);
-  for (std::size_t row = 0; row < count; ++row) {
-    std::int64_t own_devices = devices;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      setters[i][columns[i].rows[row]](open.plan, own_devices);
+  // A row's answer depends on nothing else: every part has tables of its own.
+  std::vector<PlanBounds> parts((count + kRowsOfAPart - 1) / kRowsOfAPart);
+  run_parallel(parts.size(), 0, [&](std::size_t part) {
+    Rows rows(model, machine, by_row);
+    plan::PlacedPlan own = open;
+    for (std::size_t row = part * kRowsOfAPart; row < std::min((part + 1) * kRowsOfAPart, count);
+         ++row) {
+      std::int64_t own_devices = devices;
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        setters[i][columns[i].rows[row]](own.plan, own_devices);
+      }
+      rows.ask(own, own_devices);
     }
-    rows.ask(row, open, own_devices);
+    parts[part] = rows.take();
+  });
+  Rows all(model, machine, by_row);
+  for (const PlanBounds& part : parts) {
+    all.append(part);
   }
-  return rows.take();
+  return all.take();
 }
 
 }  // namespace orrery::study

@@ -252,14 +252,6 @@ double Driver::collective_share(int dimension) const {
   return waits ? 0 : shapes_.collectives(dimension) / alone_;
 }
 
-Time Driver::duration(const Ticks& ticks) {
-  std::int64_t copied = 0;
-  for (const scheduler::Tick* tick : ticks) {
-    copied = std::max(copied, tick->copied);
-  }
-  return duration(copied);
-}
-
 void Driver::mark_scheduled(const Ticks& ticks, Time begin) {
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     for (const scheduler::Scheduled& entry : ticks[i]->entries) {

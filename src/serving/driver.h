@@ -118,7 +118,6 @@ class Driver {
   /// Returns the time of accelerator and host, of `shapes_`, after so many adapters have been
   /// copied; collectives that meet() transfers take twice as long.
   Time duration(std::int64_t copied);
-  Time duration(const Ticks& ticks);
   void add_token(Copy& copy, const scheduler::Scheduled& entry, Time end, bool beside);
   void mark_scheduled(const Ticks& ticks, Time begin);
   void complete(const Ticks& ticks, Time end);
@@ -128,8 +127,6 @@ class Driver {
   /// Advances over steps that only decode, from now on; `shapes_` is of the first of them. Returns
   /// how many. Requires one copy.
   std::int64_t decode_run(std::int64_t most);
-  /// Returns whether all of the running requests decode one token; false for several copies.
-  bool only_decodes(const Ticks& ticks) const;
 
   Run& run_;
   step::StepCost& cost_;

@@ -12,6 +12,15 @@ bool preempts(const Ticks& ticks) {
   return std::ranges::any_of(ticks, [](const auto* tick) { return tick->preempted > 0; });
 }
 
+/// Returns the adapters that the copy with most of them copies.
+std::int64_t copied_by(const Ticks& ticks) {
+  std::int64_t most = 0;
+  for (const scheduler::Tick* tick : ticks) {
+    most = std::max(most, tick->copied);
+  }
+  return most;
+}
+
 /// Returns `most`, or how many steps come before a request sees no more keys of a window.
 std::int64_t before_windows_fill(std::int64_t most, const scheduler::Scheduler& scheduler,
                                  const std::vector<std::int64_t>& windows) {
@@ -26,6 +35,18 @@ std::int64_t before_windows_fill(std::int64_t most, const scheduler::Scheduler& 
     }
   }
   return most;
+}
+
+/// Returns whether all of the running requests decode one token; false for several copies.
+bool only_decodes(const std::vector<Copy>& copies, const Ticks& ticks, const Engine& engine) {
+  const scheduler::Tick& tick = *ticks.front();
+  const Copy& copy = copies.front();
+  return copies.size() == 1 && tick.copied == 0 && !engine.whole_adapters &&
+         tick.entries.size() == copy.scheduler->running().size() &&
+         std::ranges::all_of(tick.entries, [&](const scheduler::Scheduled& entry) {
+           return entry.tokens == 1 && entry.emits &&
+                  !copy.token[static_cast<std::size_t>(entry.request)].is_overflow();
+         });
 }
 
 bool is_idle(const std::vector<Copy>& copies) {
@@ -80,8 +101,8 @@ void Driver::go_synchronous() {
     }
     mark_scheduled(ticks_, now_);
     shapes_.form(copies_, ticks_);
-    const bool decodes = options_.skip && only_decodes(ticks_);
-    const Time end = now_ + duration(ticks_);
+    const bool decodes = options_.skip && only_decodes(copies_, ticks_, run_.engine);
+    const Time end = now_ + duration(copied_by(ticks_));
     record(now_, end);
     complete(ticks_, end);
     now_ = end;
@@ -110,14 +131,14 @@ void Driver::go_ahead() {
     }
     formed_ = true;
     shapes_.form(copies_, ticks_);
-    if (options_.skip && only_decodes(ticks_)) {
+    if (options_.skip && only_decodes(copies_, ticks_, run_.engine)) {
       const std::int64_t steady = copies_.front().scheduler->steady_ticks();
       if (steady > 0 && decode_run(steady) > 0) {
         continue;  // `ticks_` are the last ones of the run now
       }
     }
     mark_scheduled(ticks_, now_);
-    const Time end = now_ + duration(ticks_);
+    const Time end = now_ + duration(copied_by(ticks_));
     record(now_, end);
     formed_ = schedule(next_);
     complete(ticks_, end);
@@ -159,7 +180,7 @@ void Driver::go_pipelined() {
     }
     mark_scheduled(ticks_, now_);
     shapes_.form(copies_, ticks_);
-    const Time step = duration(ticks_);
+    const Time step = duration(copied_by(ticks_));
     const Time interval = cost_.interval(step);
     const Time end = std::max(now_ + step, last_end_ + interval);
     record(now_, end);
@@ -171,18 +192,6 @@ void Driver::go_pipelined() {
     last_end_ = end;
     now_ += interval;
   }
-}
-
-bool Driver::only_decodes(const Ticks& ticks) const {
-  const scheduler::Tick& tick = *ticks.front();
-  const Copy& copy = copies_.front();
-  return copies_.size() == 1 && tick.copied == 0 && !run_.engine.whole_adapters &&
-         tick.entries.size() == copy.scheduler->running().size() &&
-         std::all_of(tick.entries.begin(), tick.entries.end(),
-                     [&](const scheduler::Scheduled& entry) {
-                       return entry.tokens == 1 && entry.emits &&
-                              !copy.token[static_cast<std::size_t>(entry.request)].is_overflow();
-                     });
 }
 
 std::int64_t Driver::decode_run(std::int64_t most) {

@@ -109,9 +109,16 @@ void check_apart(Ranges& ranges, const Engine& engine) {
   }
 }
 
+void check_adapters(Ranges& ranges, const Engine& engine) {
+  constexpr std::int64_t kMostAdapters = 4096;
+  ranges.from("lora.slots", engine.adapter_slots, 0, kMostAdapters);
+  ranges.from("lora.rank", engine.adapter_rank, 1, kMostAdapters);
+  ranges.require(!engine.whole_adapters || (engine.adapter_slots > 0 && engine.drafts() == 0),
+                 "lora.whole", "false without slots, and with speculation");
+}
+
 Error check(const Engine& engine) {
   constexpr std::int64_t kMostQuanta = 1'000'000;
-  constexpr std::int64_t kMostAdapters = 4096;
   constexpr double kMostScaleBits = 16;
   constexpr double kMostLag = 10;
   constexpr Time kLongest = from_seconds(1000);
@@ -145,10 +152,6 @@ Error check(const Engine& engine) {
                  "cache.memory_utilization", "a share above 0, at most 1");
   ranges.require(engine.tiers.empty() || engine.prefix, "cache.tiers",
                  "none, or prefix: true beside them");
-  ranges.from("lora.slots", engine.adapter_slots, 0, kMostAdapters);
-  ranges.from("lora.rank", engine.adapter_rank, 1, kMostAdapters);
-  ranges.require(!engine.whole_adapters || (engine.adapter_slots > 0 && engine.drafts() == 0),
-                 "lora.whole", "false without slots, and with speculation");
   ranges.from("weights.window", engine.weight_window, 0);
   ranges.from("weights.retain", engine.weight_retain, 0);
   ranges.require(engine.weight_retain == 0 || engine.weight_window > 0, "weights.retain",
@@ -164,6 +167,7 @@ Error check(const Engine& engine) {
   ranges.from("host.gap_per_request", engine.gap_per_request, kLongest);
   ranges.from("host.launch", engine.launch, kLongest);
   ranges.from("host.handover", engine.handover, kLongest);
+  check_adapters(ranges, engine);
   check_apart(ranges, engine);
   check_waits(ranges, engine);
   check_speculation(ranges, engine);

@@ -46,7 +46,7 @@ struct Strategy {
 };
 
 /// Says where a strategy's time goes: sums over its stages, of both halves, forward and backward.
-/// What communication hides behind compute counts in both, so the parts may exceed the total.
+/// Communication that hides behind compute counts in both, so the parts may exceed the total.
 struct StrategyCost {
   Time total{0};
   Time compute{0};

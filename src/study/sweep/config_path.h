@@ -22,7 +22,7 @@ std::vector<std::string> split_path(std::string_view path);
 Result<void> set_field(ConfigNode& root, std::string_view path, const ConfigNode& value);
 
 /// Returns `path` with the number of each item that it names: of two paths to one place the same.
-/// What lies behind a place that is not there stays as it is.
+/// The rest of a path stays as it is behind a place that is not there.
 std::string resolved_path(const ConfigNode& root, std::string_view path);
 
 /// Returns what stands at `path`, named as in set_field(); null: nothing.

@@ -54,8 +54,8 @@ inline constexpr std::string_view kModelName = "orrery_name";
 
 /// Parses a study. Mistakes, all at once: unknown fields and kinds, names that no file has, ranges
 /// (space.h), varied names that no reader knows, values that do not read as what their field is.
-/// What only a combination of values makes wrong is not a mistake of the study but the result of
-/// that point (unless it says `skip_invalid: false`: then the first of those are mistakes too).
+/// A mistake that only a combination of values makes is not the study's but the result of that
+/// point (unless it says `skip_invalid: false`: then the first of those are mistakes too).
 Result<Study> parse_study(const ConfigNode& node, std::string name);
 /// Dotted names and the value that they have in every point.
 using FixedFields = std::vector<std::pair<std::string, std::string>>;

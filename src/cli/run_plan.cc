@@ -70,7 +70,9 @@ class RunPlanned : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const auto run = study::run_step(step.model, step.machine, step.plan.plan, step.devices, {});
+    study::RunOptions how;
+    how.advise = true;
+    const auto run = study::run_step(step.model, step.machine, step.plan.plan, step.devices, how);
     if (!run) {
       return fail(step.plan.placed(run.error()));
     }

@@ -89,6 +89,12 @@ TEST(RunPlan, FailuresMakeItLonger) {
               HasSubstr("--tokens: found '15Q'"));
 }
 
+TEST(RunPlan, APlanThatDoesNotFitIsToldWhatWould) {
+  EXPECT_THAT(
+      orrery("run-plan --tokens 10B --model llama-3-8b --machine dgx-a100-80g --devices 8").err,
+      AllOf(HasSubstr("of hbm"), HasSubstr("fits with")));
+}
+
 TEST(RunPlan, ACheckpointCostsWhatTheMachinesTiersMakeOfIt) {
   // GPT-2 with a table of 50,304 rows: 124,475,904 parameters, 2 bytes each and 12 of Adam, in
   // eighths: 217,832,832 bytes. Through the host at 25.6 GB/s 8.509 ms, to nvme at 2 GB/s 108.9 ms.

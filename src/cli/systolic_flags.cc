@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "cli/command_line.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/rates.h"
 
 namespace orrery::cli {
 namespace {
@@ -229,7 +230,7 @@ Time SystolicFlags::time_of(const graph::Operator& op, const compute::SystolicCo
   const compute::SystolicArray& array = device.systolic;
   const double per_cycle = 2 * static_cast<double>(array.rows * array.cols * array.arrays);
   const double clock =
-      device.peak[static_cast<std::size_t>(op.type)].value() * device.clock / per_cycle;
+      compute::rates_of(op, device, compute::clock_of(op, device)).flops / per_cycle;
   return device.kernels_of(op).gemm_launch + from_seconds(cost.cycles / clock);
 }
 

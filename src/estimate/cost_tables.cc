@@ -79,36 +79,38 @@ Placement& CostTables::placement_of(const plan::Plan& plan, const Site& site) {
 }
 
 Result<Time> CostTables::mean_kernels(const plan::Plan& plan) {
-  return sites_.of(plan).map(
-      [&](const Site& site) { return mean_step(plan, site, plain_pass(plan, site)); });
+  const Result<PassCost>& pass = plain_pass(plan);
+  return pass ? Result<Time>(mean_step(plan, *pass)) : fail(pass.error());
 }
 
-const PassCost& CostTables::plain_pass(const plan::Plan& plan, const Site& site) {
+const Result<PassCost>& CostTables::plain_pass(const plan::Plan& plan) {
   return plain_passes_.get(plan, [&] {
-    Placement& placement = placement_of(plan, site);
-    PassCost all{.chain = site.kernels, .kernels = site.kernels};
-    const collective::AlgorithmChoice algorithms = plan::algorithms_of(plan);
-    for (const Exchanged& one : *site.exchanges) {
-      if (const auto* time = price_of(one.collective, algorithms, placement, *site.prices)) {
-        all.lanes[index_of(*one.lane)] += time->alone * one.times;
-        add_ports(all.ports, time->on_ports, one.times);
+    return sites_.of(plan).map([&](const Site& site) {
+      Placement& placement = placement_of(plan, site);
+      PassCost all{.chain = site.kernels, .kernels = site.kernels};
+      const collective::AlgorithmChoice algorithms = plan::algorithms_of(plan);
+      for (const Exchanged& one : *site.exchanges) {
+        if (const auto* time = price_of(one.collective, algorithms, placement, *site.prices)) {
+          all.lanes[index_of(*one.lane)] += time->alone * one.times;
+          add_ports(all.ports, time->on_ports, one.times);
+        }
       }
-    }
-    return all;
+      return all;
+    });
   });
 }
 
 Result<Time> CostTables::mean_step(const plan::Plan& plan) {
   return sites_.of(plan).map([&](const Site& site) {
     const BlockCosts& blocks = blocks_of(plan, site, Sharing::alone);
-    return mean_step(plan, site, blocks.all_passes(model_.layers, plan.pp * plan::chunks_of(plan)));
+    return mean_step(plan, blocks.all_passes(model_.layers, plan.pp * plan::chunks_of(plan)));
   });
 }
 
-Time CostTables::mean_step(const plan::Plan& plan, const Site& site, const PassCost& all) {
+Time CostTables::mean_step(const plan::Plan& plan, const PassCost& all) {
   const std::int64_t microbatches = plan.microbatches();
   const bool rounds = plan::runs_rounds(plan);  // whose steps may begin before others end
-  const StageState state = rounds ? StageState{} : whole_state(plan, site);
+  const StageState state = rounds ? StageState{} : whole_state(plan);
   const bool hides = hides_exchanges(plan) || (rounds && plan::splits_backward(plan.schedule));
   Time time = (hides ? all.kernels : all.chain) * microbatches + state.finish;
   time = std::max(time, state.lane(microbatches));
@@ -122,8 +124,9 @@ Time CostTables::mean_step(const plan::Plan& plan, const Site& site, const PassC
   return time / plan.pp;
 }
 
-const StageState& CostTables::whole_state(const plan::Plan& plan, const Site& site) {
+const StageState& CostTables::whole_state(const plan::Plan& plan) {
   return whole_states_.get(plan, [&] {
+    const Site site = *sites_.of(plan);
     const plan::ModelPart whole{.embedding = true, .head = true, .layers = model_.layers};
     return state_costs(model_, plan, parameters_of(plan), {{whole}},
                        {placement_of(plan, site), *site.prices, Sharing::alone})

@@ -118,12 +118,12 @@ class CostTables {
                                               const std::vector<std::size_t>& devices);
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site, Sharing sharing);
-  Time mean_step(const plan::Plan& plan, const Site& site, const PassCost& all);
-  /// Returns the passes of the whole model as if nothing waited: kernels, lanes and ports.
-  const PassCost& plain_pass(const plan::Plan& plan, const Site& site);
+  Time mean_step(const plan::Plan& plan, const PassCost& all);
+  /// Returns the passes of the whole model as if nothing waited: kernels, lanes and ports. As of().
+  const Result<PassCost>& plain_pass(const plan::Plan& plan);
   /// Returns the whole model's states, as if one stage had all of them: no piece is faster for its
-  /// part.
-  const StageState& whole_state(const plan::Plan& plan, const Site& site);
+  /// part. Requires devices that the machine can have.
+  const StageState& whole_state(const plan::Plan& plan);
   Placement& placement_of(const plan::Plan& plan, const Site& site);
   const std::vector<LonePasses>* lone_of(const plan::Plan& plan);
   void forget_loads() {
@@ -155,7 +155,7 @@ class CostTables {
   plan::PlanTable<
       plan::AllFieldsBut<&plan::Plan::zero, &plan::Plan::offload_optimizer,
                          &plan::Plan::overlap_grad_reduce, &plan::Plan::overlap_param_gather>,
-      PassCost, 1>
+      Result<PassCost>, 1>
       plain_passes_;
 };
 

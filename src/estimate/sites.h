@@ -147,12 +147,24 @@ class Sites {
     return &found->second;
   }
 
+  /// Returns the key of blocks by what they do in both passes. It knows neither stages, replicas
+  /// and their order, which decide where blocks run, nor how a backward is split.
+  static plan::Plan work_key(plan::Plan blocks) {
+    const plan::Plan plain;
+    blocks.dp *= blocks.pp;
+    blocks.pp = 1;
+    blocks.global_batch = blocks.dp * blocks.microbatch;
+    blocks.order.clear();
+    blocks.schedule = plain.schedule;
+    blocks.stage_layers.clear();
+    return blocks;
+  }
+
   /// Returns the step of a checked plan, found once for all that have its blocks. Valid until the
   /// next question.
   const Step& step_of(const plan::Plan& plan, Fitted& own) {
     const plan::Plan blocks = parallel::block_key(plan);
-    plan::Plan key = blocks;
-    key.order.clear();  // kernels do not know where they run
+    plan::Plan key = work_key(blocks);
     if (const auto known = steps_.find(key); known != steps_.end()) {
       return known->second;
     }

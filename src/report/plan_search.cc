@@ -72,6 +72,19 @@ class SearchText : Lines {
     }
   }
 
+  void bound(const full::Found& best) {
+    const std::optional<double> gap = answer_.gap();
+    if (!gap) {
+      line("  bound        none: stopped before all plans of the space had one");
+    } else if (best.score == best.step_time) {
+      line("  bound        {:.6f} s: no plan of the space simulates faster; gap {:.2f} %",
+           to_seconds(answer_.bound), 100 * *gap);
+    } else {
+      line("  bound        {:.6g} J: no plan of the space takes less a step; gap {:.2f} %",
+           best.energy->value() * (answer_.bound / best.score), 100 * *gap);
+    }
+  }
+
   void best() {
     const full::Found& best = answer_.top.front();
     line("");
@@ -96,13 +109,7 @@ class SearchText : Lines {
     if (best.cost_per_million_tokens) {
       line("  cost         {:.6g} $ per million tokens", best.cost_per_million_tokens->value());
     }
-    if (best.score == best.step_time) {
-      line("  bound        {:.6f} s: no plan of the space simulates faster; gap {:.2f} %",
-           to_seconds(answer_.bound), 100 * answer_.gap());
-    } else {
-      line("  bound        {:.6g} J: no plan of the space takes less a step; gap {:.2f} %",
-           best.energy->value() * (answer_.bound / best.score), 100 * answer_.gap());
-    }
+    bound(best);
     line("  by estimate  {}; finalists were estimated within {:.2f} % of their simulation",
          answer_.proved     ? "no plan is faster by more than 1 %"
          : answer_.complete ? "no plan is expected to be faster (--exhaustive looks at all)"
@@ -230,8 +237,9 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     }
     found(json.key("fastest"), answer.fastest ? &*answer.fastest : nullptr);
     const bool of_time = best == nullptr || best->score == best->step_time;
-    json.key("bound_s").value(of_time ? std::optional(answer.bound) : std::nullopt);
-    json.key("gap").value(answer.gap());
+    const std::optional<double> gap = answer.gap();
+    json.key("bound_s").value(of_time && gap ? std::optional(answer.bound) : std::nullopt);
+    json.key("gap").value(gap);
     json.key("proved").value(answer.proved);
     json.key("complete").value(answer.complete);
     json.key("stopped").value(answer.stopped);

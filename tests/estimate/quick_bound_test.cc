@@ -235,5 +235,36 @@ TEST(QuickBound, TakesMachinesWithoutAHost) {
   EXPECT_LE(*bound, simulated_time(c, *machine));
 }
 
+TEST(QuickBound, KnowsNothingOfThePlansBefore) {
+  // What plans have in common is found once: kernels of blocks that stages, replicas, their order
+  // and the schedule do not change. The answers are those of a bound that was asked nothing else.
+  const zoo::Model model = *zoo::load_model("deepseek-v2-lite");
+  const auto machine = machine::with_devices(*machine::load_machine("dgx-h100"), 32);
+  ASSERT_TRUE(machine);
+  QuickBound shared(model, *machine);
+  for (const std::int64_t pp : {1, 2, 4}) {
+    for (const std::int64_t microbatch : {1, 2}) {
+      for (const auto& [order, schedule] : {std::pair("tp-cp-dp-pp", plan::Schedule::one_f_one_b),
+                                            std::pair("tp-cp-pp-dp", plan::Schedule::zb_h1),
+                                            std::pair("tp-cp-pp-dp", plan::Schedule::dualpipe)}) {
+        plan::Plan one{.pp = pp, .dp = 32 / pp, .ep = 8, .etp = 1, .microbatch = microbatch};
+        one.global_batch = one.dp * microbatch * 8;
+        one.sequence = 4096;
+        one.order = order;
+        one.schedule = pp > 1 ? schedule : plan::Schedule::one_f_one_b;
+        one.stage_layers = pp > 1 ? "auto" : "";
+        one.zero = pp > 1 ? 1 : 2;
+        one.overlap_ep = plan::OverlapExperts::off;
+        ASSERT_TRUE(plan::check(one, model)) << plan::check(one, model).error().to_string();
+        QuickBound alone(model, *machine);
+        EXPECT_EQ(*shared.least_kernels(one), *alone.least_kernels(one));
+        EXPECT_EQ(*shared.mean_step(one), *alone.mean_step(one));
+        EXPECT_EQ(*shared.least_time(one), *alone.least_time(one));
+        EXPECT_EQ(*shared.least_energy(one), *alone.least_energy(one));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery::estimate

@@ -18,10 +18,12 @@ double rate_left(double clock, const Device& device) {
   return rate_left(clock, device.power_model.table_clock, device);
 }
 
+double table_clock_of_attention(const PowerModel& model) {
+  return model.attention_table_clock > 0 ? model.attention_table_clock : model.table_clock;
+}
+
 double attention_rate_left(double clock, const Device& device) {
-  const PowerModel& model = device.power_model;
-  const bool stated = model.attention_table_clock > 0;
-  return rate_left(clock, stated ? model.attention_table_clock : model.table_clock, device);
+  return rate_left(clock, table_clock_of_attention(device.power_model), device);
 }
 
 double full_rate(graph::DataType type, const Device& device) {
@@ -229,13 +231,14 @@ void set_usual_clock(Device& device) {
   const double bandwidth = device.memory.front().bandwidth.value();
   const double attention =
       (model.attention_power > Power(0) ? model.attention_power : model.gemm_power).value();
-  const Load usual{.seconds = 1,
-                   .clocked = kGemm + kAttention,
-                   .attending = kAttention,
-                   .busy = kGemm + kAttention + kStream,
-                   .joules = model.table_clock * (kGemm * kGemmUse * model.gemm_power.value() +
-                                                  kAttention * kAttentionUse * attention),
-                   .bytes = bandwidth * (kStream * kStreamShare + kGemm * kGemmShare)};
+  const Load usual{
+      .seconds = 1,
+      .clocked = kGemm + kAttention,
+      .attending = kAttention,
+      .busy = kGemm + kAttention + kStream,
+      .joules = kGemm * kGemmUse * model.table_clock * model.gemm_power.value() +
+                kAttention * kAttentionUse * table_clock_of_attention(model) * attention,
+      .bytes = bandwidth * (kStream * kStreamShare + kGemm * kGemmShare)};
   set_clock(device, usual);
 }
 

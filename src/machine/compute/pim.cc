@@ -150,7 +150,7 @@ Energy pim_energy(const PimCost& cost, double bytes, const Device& device) {
 }
 
 PimKernel pim_kernel(const graph::Operator& op, const Device& device) {
-  const PimCost cost = pim_cost(op, rates_of(op, device, device.clock), device);
+  const PimCost cost = pim_cost(op, rates_of(op, device, clock_of(op, device)), device);
   return {cost, pim_energy(cost, static_cast<double>(graph::bits_of(op.type)) / 8, device)};
 }
 

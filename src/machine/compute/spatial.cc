@@ -78,7 +78,7 @@ FusedWork fused_work(const graph::Operator& op, const Rates& rates, const Device
 Time fused_time(std::span<const graph::Operator> operators, const Device& device) {
   FusedWork sum;
   for (const graph::Operator& op : operators) {
-    const FusedWork part = fused_work(op, rates_of(op, device, device.clock), device);
+    const FusedWork part = fused_work(op, rates_of(op, device, clock_of(op, device)), device);
     sum.compute += part.compute;
     sum.memory += part.memory;
     sum.on_chip += part.on_chip;

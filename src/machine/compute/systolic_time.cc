@@ -74,9 +74,7 @@ std::optional<double> systolic_seconds(const graph::Operator& op, const Rates& r
 SystolicKernel systolic_kernel(const graph::Operator& op, const Device& device,
                                const Sparsity& sparsity, bool stalls) {
   const MemoryTier& memory = device.memory.front();
-  const Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value() * device.clock,
-                    .units = 1,
-                    .bandwidth = memory.bandwidth.value()};
+  const Rates rates = rates_of(op, device, clock_of(op, device));
   SystolicKernel kernel{.problem = problem_of(op.gemm, op.type), .cost = {}};
   kernel.problem.sparsity = sparsity;
   kernel.cost =

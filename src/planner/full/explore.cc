@@ -18,49 +18,7 @@ namespace {
 constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored = 0.75;     // of bounds and simulations; the others are for what follows
 
-/// So many shapes are bounded by their passes in the time of one bound.
-constexpr std::size_t kShapesForABound = 16;
-
 constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits
-
-bool may_fit(SearchState& search, const plan::Plan& plan) {
-  const auto least = search.bounds.least_memory(plan);
-  return least && *least <= search.capacity;
-}
-
-/// Gives it the fewest layers more with which fits(plan); false: it does not with all of them, nor
-/// with all but one (the last repeats its own layer while nothing else is kept).
-template <class Fits>
-bool repeat_enough(const SearchState& search, plan::Plan& plan, const Fits& fits) {
-  const std::int64_t most = search.space.layers_to_recompute(plan);
-  std::int64_t too_few = plan.recompute_layers;
-  const auto fits_with = [&](std::int64_t layers) {
-    plan.recompute_layers = layers < most ? layers : 0;
-    return fits(plan);
-  };
-  std::int64_t enough = most;
-  if (most == 0 || (!fits_with(most) && !fits_with(--enough))) {
-    return false;
-  }
-  while (enough - too_few > 1) {
-    const std::int64_t middle = too_few + (enough - too_few) / 2;
-    (fits_with(middle) ? enough : too_few) = middle;
-  }
-  plan.recompute_layers = enough < most ? enough : 0;
-  return true;
-}
-
-/// Returns whether it may with as many layers more as that takes.
-bool may_fit_again(SearchState& search, plan::Plan& plan) {
-  return may_fit(search, plan) ||
-         repeat_enough(search, plan, [&](const plan::Plan& more) { return may_fit(search, more); });
-}
-
-/// The same to the byte.
-bool recompute_enough(SearchState& search, plan::Plan& plan) {
-  return repeat_enough(search, plan,
-                       [&](const plan::Plan& more) { return search.memory(more).first; });
-}
 
 class Explorer {
  public:
@@ -86,10 +44,8 @@ class Explorer {
         warm_start(search_, true);
       }
       Node node = search_.open.take();
-      if (node.level == Level::group) {
-        open_group(std::move(node));
-      } else if (node.level == Level::shape) {
-        open_shape(std::move(node));
+      if (node.level != Level::variant) {
+        open(std::move(node));
       } else if (!node.value) {
         look(std::move(node));
       } else {
@@ -97,7 +53,8 @@ class Explorer {
         simulate(search_, *search_.candidate(node.plan));
       }
     }
-    search_.answer.complete = !search_.open.any_below(search_.cutoff());
+    const bool opened = search_.left > Time(0);  // all groups
+    search_.answer.complete = opened && !search_.open.any_below(search_.cutoff());
   }
 
   void raise_bounds() {
@@ -110,10 +67,8 @@ class Explorer {
         return;
       }
       Node node = search_.open.take();
-      if (node.level == Level::group) {
-        open_group(std::move(node));
-      } else if (node.level == Level::shape) {
-        open_shape(std::move(node));
+      if (node.level != Level::variant) {
+        open(std::move(node));
       } else if ((node.tight ? simulations_left_ : bounds_left_) == 0) {
         search_.open.put_back(std::move(node));
         return;
@@ -177,67 +132,92 @@ class Explorer {
     });
   }
 
-  /// Returns, by exchange_numbers(), a bound of all shapes that have them, from the mean of the
-  /// stages; Time::max() where no device has room for their states, nothing where none is valid.
-  std::vector<std::optional<Time>> outlines(const std::vector<plan::Plan>& shapes) {
+  /// Returns the shapes of a group with the exchanges of a number.
+  std::vector<plan::Plan> shapes_of(const Node& exchanges) {
+    std::vector<plan::Plan> shapes = search_.space.shapes(exchanges.plan);
     const std::vector<std::size_t> numbers = exchange_numbers(shapes);
-    std::vector<Alike> by_exchanges;
+    std::size_t i = 0;
+    std::erase_if(shapes, [&](const plan::Plan&) { return numbers[i++] != exchanges.exchanges; });
+    return shapes;
+  }
+
+  void open(Node node) {
+    if (node.level == Level::group) {
+      split_group(node);
+    } else if (node.level == Level::exchanges) {
+      node.tight ? split_exchanges(node) : outline_exchanges(std::move(node));
+    } else {
+      open_shape(std::move(node));
+    }
+  }
+
+  /// Splits a group by what its shapes exchange, with the bounds of these kernels.
+  void split_group(const Node& group) {
+    ++search_.asked;
+    const std::vector<plan::Plan> shapes = search_.space.shapes(group.plan);
+    const std::vector<std::size_t> numbers = exchange_numbers(shapes);
+    std::vector<Node> parts;
+    std::vector<const plan::Plan*> valid;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      by_exchanges.resize(std::max(by_exchanges.size(), numbers[i] + 1));
-      Alike& alike = by_exchanges[numbers[i]];
-      if (alike.valid == nullptr && search_.valid(shapes[i])) {
-        alike.valid = &shapes[i];
+      if (numbers[i] == parts.size()) {
+        parts.push_back(
+            {.level = Level::exchanges, .plan = group.plan, .plans = 0, .exchanges = numbers[i]});
+        valid.push_back(nullptr);
+      }
+      parts[numbers[i]].plans += search_.space.variant_count(shapes[i]);
+      const plan::Plan*& one = valid[numbers[i]];
+      one = one == nullptr && search_.valid(shapes[i]) ? &shapes[i] : one;
+    }
+    using Exchange = std::tuple<std::string, plan::ContextExchange, plan::MoeDispatch,
+                                plan::TensorOverlap>;  // which alone change kernels
+    std::map<Exchange, Time> known;
+    for (Node& part : parts) {
+      const plan::Plan* one = valid[part.exchanges];
+      if (one == nullptr) {
+        search_.answer.counts.invalid += part.plans;
+        continue;
+      }
+      const auto [least, is_new] = known.try_emplace(
+          {one->order, one->cp_exchange, one->moe_dispatch, one->overlap_tensor}, Time(0));
+      if (is_new) {
+        least->second = search_.least_of_exchanges(*one).value_or(Time::max());
+      }
+      part.bound = std::max(group.bound, least->second);
+      keep(std::move(part));
+    }
+  }
+
+  /// Bounds shapes that exchange alike by what else they all do.
+  void outline_exchanges(Node node) {
+    ++search_.asked;
+    const std::vector<plan::Plan> shapes = shapes_of(node);
+    Alike alike;
+    for (const plan::Plan& shape : shapes) {
+      if (alike.valid == nullptr && search_.valid(shape)) {
+        alike.valid = &shape;
       }
       if (alike.most_chunks == nullptr ||
-          plan::chunks_of(shapes[i]) > plan::chunks_of(*alike.most_chunks)) {
-        alike.most_chunks = &shapes[i];
+          plan::chunks_of(shape) > plan::chunks_of(*alike.most_chunks)) {
+        alike.most_chunks = &shape;
       }
     }
-    return mapped(by_exchanges, [&](const Alike& alike) {
-      return alike.valid != nullptr ? std::optional(outline(alike)) : std::nullopt;
-    });
-  }
-
-  /// A group is first bounded by its kernels, then by what else its shapes do, then these are.
-  void open_group(Node node) {
-    const std::vector<plan::Plan> shapes = search_.space.shapes(node.plan);
-    if (node.tight) {
-      split_group(node, shapes);
-      return;
-    }
-    search_.asked += 1 + shapes.size() / kShapesForABound;  // their blocks are lowered
-    Time least = Time::max();
-    bool valid = false;
-    for (const std::optional<Time>& bound : outlines(shapes)) {
-      valid = valid || bound;
-      least = std::min(least, bound.value_or(Time::max()));
-      node.outlines.push_back(bound.value_or(Time::max()));
-    }
-    if (valid && least == Time::max()) {
-      search_.answer.counts.by_memory += node.plans;
-      return;
-    }
-    node.bound = valid ? std::max(node.bound, least) : node.bound;
+    node.bound = std::max(node.bound, outline(alike));
     node.tight = true;
-    search_.open.put_back(std::move(node));
+    keep(std::move(node));
   }
 
-  void split_group(const Node& group, const std::vector<plan::Plan>& shapes) {
-    const std::vector<std::size_t> numbers = exchange_numbers(shapes);
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const std::uint64_t plans = search_.space.variant_count(shapes[i]);
-      if (!search_.valid(shapes[i])) {
+  void split_exchanges(const Node& node) {
+    for (plan::Plan& shape : shapes_of(node)) {
+      const std::uint64_t plans = search_.space.variant_count(shape);
+      if (!search_.valid(shape)) {
         search_.answer.counts.invalid += plans;
         continue;
       }
-      keep_shape({.bound = std::max(group.bound, group.outlines[numbers[i]]),
-                  .level = Level::shape,
-                  .plan = shapes[i],
-                  .plans = plans});
+      keep({.bound = node.bound, .level = Level::shape, .plan = std::move(shape), .plans = plans});
     }
   }
 
-  /// A shape is first bounded by what its group's shapes do, then by its schedule, then its
+  /// A shape is first bounded by what all that exchange alike do, then by its schedule, then its
   /// variants are.
   void open_shape(Node node) {
     if (node.tight) {
@@ -248,11 +228,11 @@ class Explorer {
         least_by_states(node.plan, [&](const plan::Plan& one) { return search_.least(one); });
     node.bound = std::max(node.bound, least);
     node.tight = true;
-    keep_shape(std::move(node));
+    keep(std::move(node));
   }
 
-  /// Keeps a shape unless the answer has enough plans that are faster than all of its.
-  void keep_shape(Node node) {
+  /// Keeps plans unless the answer has enough that are faster than all of them.
+  void keep(Node node) {
     if (node.bound == Time::max()) {
       search_.answer.counts.by_memory += node.plans;
       return;
@@ -375,17 +355,6 @@ class Explorer {
 };
 
 }  // namespace
-
-std::optional<Bytes> fit(SearchState& search, plan::Plan& plan) {
-  if (!may_fit_again(search, plan)) {
-    return std::nullopt;
-  }
-  auto [fits, memory] = search.memory(plan);
-  if (!fits && recompute_enough(search, plan)) {
-    std::tie(fits, memory) = search.memory(plan);
-  }
-  return fits ? std::optional(memory) : std::nullopt;
-}
 
 void explore(SearchState& search) {
   Explorer(search).run();

@@ -20,7 +20,8 @@
 
 namespace orrery::full {
 
-enum class Level : std::uint8_t { group, shape, variant };
+/// Exchanges are the shapes of a group that exchange alike.
+enum class Level : std::uint8_t { group, exchanges, shape, variant };
 
 struct Node {
   Time bound{0};
@@ -29,11 +30,11 @@ struct Node {
   std::uint64_t number = 0;  ///< order of making, which breaks ties; 0: not in a frontier yet
   plan::Plan plan;
   std::uint64_t plans = 1;             ///< that it stands for
-  std::vector<Time> outlines{};        ///< of a tight group: bounds of its shapes, by exchanges
+  std::size_t exchanges = 0;           ///< of a group, by number; its plan is the group's
   std::shared_ptr<Savings> savings{};  ///< of a variant: those that it is one of
   std::size_t saving = 0;
-  /// The bound is that of the exchanges of a group's shapes, of a shape's own schedule, or the
-  /// tighter one of a variant, which then fits.
+  /// The bound is that of what blocks with these exchanges wait for, of a shape's own schedule, or
+  /// the tighter one of a variant, which then fits.
   bool tight = false;
   std::optional<Time> value{};  ///< it fits, and this is what its step may take (estimate.h)
 };

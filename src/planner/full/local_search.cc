@@ -55,7 +55,7 @@ bool exchanges_alike(const plan::Plan& a, const plan::Plan& b) {
 class LocalSearch {
  public:
   explicit LocalSearch(SearchState& search)
-      : search_(search), left_(search.options.most_estimates), groups_(search.space.groups()) {}
+      : search_(search), left_(search.options.most_estimates) {}
 
   void run() {
     for (int round = 0; round < kRounds && left_ > 0 && !search_.answer.top.empty(); ++round) {
@@ -72,7 +72,7 @@ class LocalSearch {
     const Time limit = best.score * (1 + search_.options.simple_within);
     left_ = kTries / 2;
     std::vector<Neighbour> near;
-    for (const plan::Plan& group : groups_) {
+    for (const plan::Plan& group : search_.groups) {
       if (same_degrees(group, best.plan)) {
         for (const plan::Plan& shape : search_.space.shapes(group)) {
           add_variants(shape, best, limit, near);
@@ -141,7 +141,7 @@ class LocalSearch {
 
   std::vector<Neighbour> neighbours(const Found& best) {
     std::vector<Neighbour> near;
-    for (const plan::Plan& group : groups_) {
+    for (const plan::Plan& group : search_.groups) {
       if (!is_near(group, best.plan)) {
         continue;
       }
@@ -178,7 +178,6 @@ class LocalSearch {
 
   SearchState& search_;
   std::size_t left_;  ///< estimates
-  std::vector<plan::Plan> groups_;
 };
 
 }  // namespace

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "base/beyond_time.h"
+#include "base/lists.h"
 #include "machine/device_groups.h"
 #include "planner/full/search_state.h"
 #include "workload/interop/capabilities.h"
 #include "workload/plan/machine_check.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::full {
 
@@ -55,6 +57,7 @@ SearchState::SearchState(const Task& of_task, const Options& with, Space of_spac
     : task(usable(of_task, with.reserve)),
       options(with),
       space(std::move(of_space)),
+      groups(space.groups()),
       bounds(known.bounds),
       score(known.score),
       estimator(known.estimator),
@@ -143,27 +146,47 @@ bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {
   return some;
 }
 
-std::vector<plan::Plan> SearchState::states_with_room(const plan::Plan& shape) {
-  std::vector<plan::Plan> with_room;
-  std::optional<plan::Plan> most_frugal;
+SearchState::StateWays SearchState::ways_of(const std::vector<plan::Plan>& variants) {
+  StateWays ways;
   Bytes least = Bytes::max();
-  for (plan::Plan& variant : space.variants_to_save(shape)) {
-    const auto held = bounds.least_states(variant);
-    if (!most_frugal || (held && *held < least)) {
-      least = held ? *held : least;
-      most_frugal = variant;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    const auto held = bounds.least_states(variants[i]);
+    if (held && *held < least) {
+      least = *held;
+      ways.frugal = i;
     }
-    const bool known = std::ranges::any_of(with_room, [&](const plan::Plan& lighter) {
-      plan::Plan same = variant;
-      same.offload_optimizer = lighter.offload_optimizer;
-      return lighter.offload_optimizer == plan::Offload::none && same == lighter;
+    const bool known = std::ranges::any_of(ways.with_room, [&](std::size_t lighter) {
+      plan::Plan same = variants[i];
+      same.offload_optimizer = plan::Offload::none;
+      return same == variants[lighter];
     });
     if (!known && (!held || *held <= capacity)) {
-      with_room.push_back(std::move(variant));
+      ways.with_room.push_back(i);
     }
   }
-  if (with_room.empty() && candidates.empty() && most_frugal) {  // it tells what is lacking
-    with_room.push_back(std::move(*most_frugal));
+  return ways;
+}
+
+std::vector<plan::Plan> SearchState::states_with_room(const plan::Plan& shape) {
+  std::vector<plan::Plan> variants = space.variants_to_save(shape);
+  const bool alike = task.launcher.empty();
+  const std::array<std::int64_t, 8> key{shape.tp,
+                                        shape.cp,
+                                        shape.pp,
+                                        shape.dp,
+                                        shape.ep,
+                                        shape.etp,
+                                        shape.microbatches() > 1 ? 1 : 0,
+                                        row_of(shape.schedule).both_ends ? 1 : 0};
+  const auto known = alike ? ways_.find(key) : ways_.end();
+  const StateWays found = known != ways_.end() ? known->second : ways_of(variants);
+  if (alike && known == ways_.end()) {
+    ways_.emplace(key, found);
+  }
+  std::vector<plan::Plan> with_room =
+      mapped(found.with_room, [&](std::size_t variant) { return std::move(variants[variant]); });
+  if (with_room.empty() && candidates.empty() && !variants.empty()) {  // it tells what is lacking
+    with_room.push_back(std::move(variants[found.frugal]));
   }
   return with_room;
 }
@@ -181,6 +204,14 @@ void SearchState::remember_frugal(const plan::Plan& plan) {
 
 namespace {
 
+plan::Plan exchanging(plan::Plan plan, const plan::Plan& as) {
+  plan.order = as.order;
+  plan.moe_dispatch = as.moe_dispatch;
+  plan.cp_exchange = as.cp_exchange;
+  plan.overlap_tensor = as.overlap_tensor;
+  return plan;
+}
+
 /// Returns whether it is not the exchange alone that is wrong with the plan: then so it is with all
 /// of the group that exchange like this, since it depends on their degrees.
 bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
@@ -192,51 +223,90 @@ bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
 
 }  // namespace
 
-Time SearchState::least_of_group(const plan::Plan& group) {
-  const plan::Plan plain = Space::plainest(group);
-  std::vector<plan::Plan> exchanges = with_each({plain}, &plan::Plan::order, space.orders(group));
-  exchanges = with_each(exchanges, &plan::Plan::moe_dispatch, space.dispatches(group));
-  exchanges = with_each(exchanges, &plan::Plan::cp_exchange, space.context_exchanges(group));
-  exchanges = with_each(exchanges, &plan::Plan::overlap_tensor, space.tensor_overlaps(group));
-  std::vector<plan::Plan> states = states_with_room(plain);
-  Time least = Time::max();
-  for (const plan::Plan& exchange : exchanges) {
-    if (!can_exchange(task.model, exchange)) {
-      continue;
-    }
-    for (plan::Plan& one : states) {
-      one.order = exchange.order;
-      one.moe_dispatch = exchange.moe_dispatch;
-      one.cp_exchange = exchange.cp_exchange;
-      one.overlap_tensor = exchange.overlap_tensor;
-      if (valid(one)) {
-        const auto bound = bounds.least_kernels(one);
-        least = std::min(least, bound ? score.of(one, *bound) : Time(0));
+void SearchState::drop_invalid(std::vector<plan::Plan>& exchanges,
+                               std::vector<plan::Plan>& states) {
+  std::vector<bool> exchanged(exchanges.size(), false);
+  std::vector<bool> held(states.size(), false);
+  for (std::size_t e = 0; e < exchanges.size(); ++e) {
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      if (exchanged[e] && held[s]) {
+        continue;  // mistakes of one are not the other's: few pairs need a check
       }
+      const plan::Plan one = exchanging(states[s], exchanges[e]);
+      if (valid(one)) {
+        exchanged[e] = held[s] = true;
+      } else if (!can_exchange(task.model, one)) {
+        break;
+      }
+    }
+  }
+  std::size_t number = 0;
+  std::erase_if(exchanges, [&](const plan::Plan&) { return !exchanged[number++]; });
+  number = 0;
+  std::erase_if(states, [&](const plan::Plan&) { return !held[number++]; });
+}
+
+std::optional<Time> SearchState::least_of(const plan::Plan& plain,
+                                          std::vector<plan::Plan> exchanges,
+                                          const std::vector<std::string>& orders) {
+  std::vector<plan::Plan> states = states_with_room(plain);
+  if (states.empty()) {
+    return std::nullopt;
+  }
+  drop_invalid(exchanges, states);
+  Time least = Time::max();
+  for (const plan::Plan& exchange : with_each(exchanges, &plan::Plan::order, orders)) {
+    for (const plan::Plan& state : states) {
+      const plan::Plan one = exchanging(state, exchange);
+      const auto bound = bounds.least_kernels(one);
+      least = std::min(least, bound ? score.of(one, *bound) : Time(0));
     }
   }
   return least == Time::max() ? Time(0) : least;
 }
 
+std::optional<Time> SearchState::least_of_exchanges(const plan::Plan& shape) {
+  plan::Plan plain = Space::plainest(shape);
+  plain.overlap_tensor = shape.overlap_tensor;
+  return least_of(plain, {plain}, {shape.order});
+}
+
+std::optional<Time> SearchState::least_of_group(const plan::Plan& group) {
+  plan::Plan plain = Space::plainest(group);
+  const std::vector<std::string> orders = space.orders(group);
+  plain.order = orders.front();  // which none of check()'s mistakes depends on
+  auto exchanges = with_each({plain}, &plan::Plan::moe_dispatch, space.dispatches(group));
+  exchanges = with_each(exchanges, &plan::Plan::cp_exchange, space.context_exchanges(group));
+  exchanges = with_each(exchanges, &plan::Plan::overlap_tensor, space.tensor_overlaps(group));
+  return least_of(plain, std::move(exchanges), orders);
+}
+
 Result<void> open_groups(SearchState& search) {
-  for (plan::Plan& group : search.space.groups()) {
-    if (search.stop() && search.answer.counts.all > 0) {
-      break;  // counting the others may take minutes, and no plan has been looked at
-    }
-    const Time least = search.stop() ? Time(0) : search.least_of_group(group);
-    const std::uint64_t plans = search.count_of(group);
-    search.answer.counts.all += plans;
-    search.group_bounds.push_back(least);
-    search.open.put_back(
-        {.bound = least, .level = Level::group, .plan = std::move(group), .plans = plans});
-  }
-  if (search.open.empty() || search.answer.counts.all == 0) {
+  const auto mistakes = [&] {
     Error mistakes = search.space.base_mistakes();
     mistakes.add(Error("no plan: no split of " + std::to_string(search.task.devices) +
                        " devices and of the batch suits the model and what is fixed"));
     return fail(std::move(mistakes));
+  };
+  Counts& counts = search.answer.counts;
+  for (const plan::Plan& group : search.groups) {
+    if (search.stop() && counts.all > 0) {
+      search.left = Time(0);  // counting the others may take minutes
+      break;
+    }
+    const std::optional<Time> least = search.least_of_group(group);
+    const std::uint64_t plans = search.count_of(group);
+    counts.all += plans;
+    if (!least) {
+      counts.by_memory += plans;
+    } else if (*least >= search.kept_below() && search.has_enough()) {
+      counts.by_bound += plans;
+      search.left = std::min(search.left, *least);
+    } else {
+      search.open.put_back({.bound = *least, .level = Level::group, .plan = group, .plans = plans});
+    }
   }
-  return {};
+  return counts.all > 0 ? Result<void>() : mistakes();
 }
 
 namespace {
@@ -244,10 +314,10 @@ namespace {
 Result<Answer> run(const Task& task, const Options& options, Space space, Knowledge& known) {
   const auto begin = std::chrono::steady_clock::now();
   SearchState search(task, options, std::move(space), known.of(task, options));
+  warm_start(search);
   if (auto opened = open_groups(search); !opened) {
     return fail(std::move(opened.error()));
   }
-  warm_start(search);
   explore(search);
   certify(search);
   if (search.answer.counts.invalid == search.answer.counts.all) {

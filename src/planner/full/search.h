@@ -97,7 +97,7 @@ struct Counts {
 struct Answer {
   std::vector<Found> top;        ///< fastest first, but for a simpler one; empty: nothing fits
   std::optional<Found> fastest;  ///< where the first is a simpler plan
-  Time bound{0};                 ///< no plan of the space simulates with a lower score
+  Time bound{0};  ///< no plan of the space simulates with a lower score; 0: none is known
   bool proved = false;
   bool complete = false;  ///< no limit was reached
   bool stopped = false;   ///< by the user
@@ -111,7 +111,12 @@ struct Answer {
 
   /// Says whether a search that has looked at everything found that nothing fits.
   bool fits_nowhere() const { return top.empty() && complete && !stopped; }
-  double gap() const { return top.empty() ? 0 : top.front().score / bound - 1; }
+  /// Returns nothing where the search was stopped before all plans had a bound.
+  std::optional<double> gap() const {
+    return top.empty()        ? std::optional(0.0)
+           : bound == Time(0) ? std::nullopt
+                              : std::optional(top.front().score / bound - 1);
+  }
 };
 
 /// Knowledge is what searches for one model and objective on one machine with one reserve share:

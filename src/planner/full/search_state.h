@@ -56,12 +56,12 @@ struct SearchState {
   Task task;
   Options options;
   Space space;
+  std::vector<plan::Plan> groups;  ///< of the space
   estimate::QuickBound& bounds;
   const Score& score;
   Evaluations& estimator;
   Bytes capacity = Bytes::max();
   Frontier open;
-  std::vector<Time> group_bounds;  ///< least_of_group() in the order of the space's groups
   std::vector<Candidate> candidates;
   Error first_mistakes;       ///< of the first plan that is none
   Time wanted{0};             ///< below it plans are of interest, however fast the best is
@@ -99,8 +99,11 @@ struct SearchState {
   /// like them: by bounds, and to the byte where those come near. Else the most frugal is
   /// remembered.
   bool has_room(const std::vector<plan::Plan>& frugal);
-  /// Returns the bound by the kernels and states of a group's plans; 0 where nothing is known.
-  Time least_of_group(const plan::Plan& group);
+  /// Returns the bound by the kernels and states of a group's plans; 0 where nothing is known,
+  /// nothing where the devices have no room for any of them.
+  std::optional<Time> least_of_group(const plan::Plan& group);
+  /// Returns the same of a valid shape's group alone with what the shape exchanges.
+  std::optional<Time> least_of_exchanges(const plan::Plan& shape);
   /// Returns the ways to hold parameters, gradients and states for which the devices have room, on
   /// the mean of the stages; of those that differ in states on the host alone the one with fewest
   /// there. Where there is none, it returns nothing, or the most frugal while no plan at all is
@@ -132,7 +135,23 @@ struct SearchState {
   }
 
  private:
+  /// Numbers of Space::variants_to_save().
+  struct StateWays {
+    std::vector<std::size_t> with_room{};
+    std::size_t frugal = 0;  ///< holds least
+  };
+  StateWays ways_of(const std::vector<plan::Plan>& variants);
+  /// Leaves exchanges that are valid with some of the states, and these.
+  void drop_invalid(std::vector<plan::Plan>& exchanges, std::vector<plan::Plan>& states);
+  /// Returns the bound by kernels of a plan with each of these exchanges and orders, and each way
+  /// to hold its states.
+  std::optional<Time> least_of(const plan::Plan& plain, std::vector<plan::Plan> exchanges,
+                               const std::vector<std::string>& orders);
+
   std::map<std::array<std::int64_t, 4>, std::uint64_t> counts_;  ///< of groups, by tp, cp, pp, ep
+  /// Holds ways by what decides them in a space without a launcher: degrees, whether gradients of
+  /// several microbatches add up, whether a stage has two copies of parameters.
+  std::map<std::array<std::int64_t, 8>, StateWays> ways_;
 };
 
 /// Searches a machine of several sorts of devices: the best over its parts, each alone and
@@ -184,6 +203,11 @@ void simplify(SearchState& search);
 /// left.
 void raise_bounds(SearchState& search);
 
+/// Returns whether the plan may fit, by bounds: with as many more of its layers recomputed as that
+/// takes, where that is open.
+bool may_fit_again(SearchState& search, plan::Plan& plan);
+/// Gives it the fewest layers more with which it fits, to the byte; false: it does not with all.
+bool recompute_enough(SearchState& search, plan::Plan& plan);
 /// Returns the memory of the plan when it fits; of plans that recompute an open number of layers,
 /// with the fewest that fit.
 std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);

@@ -104,8 +104,9 @@ Outcome run_search(const PlanSearch& search) {
   }
   const full::Found& best = answer->top.front();
   const auto stated = [](const auto& value) { return value ? Cell(value->value()) : Cell(); };
+  const std::optional<double> gap = answer->gap();
   return {{to_seconds(best.step_time), best.tokens_per_s, best.mfu, best.memory.value(),
-           stated(best.energy), stated(best.cost_per_million_tokens), answer->gap(),
+           stated(best.energy), stated(best.cost_per_million_tokens), gap ? Cell(*gap) : Cell(),
            full::summary(best.plan), static_cast<std::int64_t>(answer->counts.all),
            static_cast<std::int64_t>(answer->counts.estimated), std::int64_t{answer->complete}},
           ""};

@@ -16,8 +16,8 @@
 ///   a layer that runs again    2h; with autocast 4h  2h               2h
 ///
 ///   loss, a logit              eager 12: log-softmax, its gradient and that of the logits, each in
-///                              fp32 (forward 10), of vocabulary shards 16 / t; fused 2, then W:
-///                              the table's gradient
+///                              fp32 (forward 10), of vocabulary shards 16 / t; Megatron's own 6
+///                              under either autograd; fused 2, then W: the table's gradient
 ///   backward of a layer        fc1's gradients 2h + 4F; transformer_engine 2h / t more, the
 ///                              gradient of the residual stream
 ///   tied tables                W from the head's backward to that of the embedding, 2 W there

@@ -7,6 +7,7 @@
 #include "workload/memory/autograd_memory.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
+#include "workload/plan/modules.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/recompute.h"
 #include "workload/plan/shard.h"
@@ -99,7 +100,7 @@ class BlockMeter {
     } else if (plan_.fused_cross_entropy) {
       block_.backward_work -= widest_;
       block_.weight_work = table_;
-    } else {
+    } else if (plan::has_loss_of_pytorch(plan_)) {
       // Of 12 bytes a logit `logits` has 4; forward and backward share 6, backward has 2 more.
       block_.logits_work = block_.logits + block_.logits / 2;
       // A loss of vocabulary shards (DTensor's) has its sum once more.

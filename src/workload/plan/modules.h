@@ -31,6 +31,12 @@ inline int titan_rotation_passes(const zoo::Model& model) {
   return model.kv_heads < model.heads ? 12 : 10;
 }
 
+/// Says whether an eager loss is PyTorch's. Megatron's own makes softmax and its gradient in place
+/// (megatron/core/tensor_parallel/cross_entropy.py), whatever its modules are.
+inline bool has_loss_of_pytorch(const Plan& plan) {
+  return !plan.framework.starts_with("megatron") && !plan.framework.starts_with("nemo");
+}
+
 /// Says whether kernels copy what shards of single parameters (FSDP2) gather and reduce: out of
 /// the buffer of a gather, which lies rank by rank (2 x the gathered bytes), and gradients into
 /// that of a reduction, in its type (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py;

@@ -96,6 +96,26 @@ TEST(Clock, AttentionIsSlowedByTheClockOfItsOwnTables) {
   EXPECT_NEAR(at_clock(both, 0.5, device).attention_rate, 0.625, 1e-12);
 }
 
+TEST(Clock, TheUsualMixHasTheJoulesOfEitherTablesClock) {
+  // A second of the usual mix: 0.65 s of products at 0.83 of the pipe and half of full clock, 0.12
+  // s of attention at 0.55 and full clock; 4.8 TB/s x (0.20 x 0.85 + 0.65 x 0.15).
+  Device device = h200();
+  device.power_model.table_clock = 0.5;
+  device.power_model.attention_table_clock = 1;
+  const Load usual{.seconds = 1,
+                   .clocked = 0.77,
+                   .attending = 0.12,
+                   .busy = 0.97,
+                   .joules = 0.65 * 0.83 * 0.5 * 1003 + 0.12 * 0.55 * 1130,
+                   .bytes = 4.8e12 * (0.2 * 0.85 + 0.65 * 0.15)};
+  device.power_cap = Power(450);
+  const ClockPoint own = at_own_clock(usual, device);
+  ASSERT_LT(own.clock, 1);
+  set_usual_clock(device);
+  EXPECT_DOUBLE_EQ(device.full_clock, own.clock);
+  EXPECT_DOUBLE_EQ(device.attention_clock, own.attention_rate);
+}
+
 TEST(Clock, KernelsRunAtTheRateOfTheirTables) {
   Device device = h200();
   device.clock = 0.8;

@@ -51,6 +51,18 @@ TEST(Spatial, FusedOperatorsLeaveOnlyWeightsInMemory) {
   EXPECT_EQ(fused_time(layer, dataflow(FusionMode::software)), 40_us);
 }
 
+TEST(Spatial, FusedAttentionHasTheClockOfAttention) {
+  // 2 GFLOP at 100 TFLOP/s are 20 us; attention at half its rate 40, products keep theirs.
+  Device device = dataflow(FusionMode::software);
+  device.attention_clock = 0.5;
+  graph::Operator attention;
+  attention.kind = graph::OperatorKind::attention;
+  attention.flops = Flops(2e9);
+  EXPECT_EQ(fused_time(std::vector<graph::Operator>{attention}, device), 40_us);
+  EXPECT_EQ(fused_time(std::vector<graph::Operator>{spatial_gemm(1000, 1000, 1000)}, device),
+            20_us);
+}
+
 TEST(Spatial, HardwareLeavesOutAllButOneRoundTripOfTheHost) {
   const SpatialDevice software = dataflow(FusionMode::software).spatial;
   const SpatialDevice hardware = dataflow(FusionMode::hardware).spatial;

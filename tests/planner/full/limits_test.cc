@@ -94,5 +94,29 @@ TEST(SearchLimits, BoundsAreCountedAlsoWithoutAWarmStart) {
   }
 }
 
+/// In a space of many groups plans are simulated before all groups have their bounds, so who ends
+/// the search early has a plan, and no bound is claimed: it would be of the groups seen alone.
+TEST(SearchLimits, WhoStopsEarlyHasAPlanBeforeAllPlansHaveBounds) {
+  const Task experts = task("mixtral-8x7b", "dgx-h100", 8, 16, 4096);
+  int all = 0;
+  Options options = few_bounds(500);
+  options.go_on = [&] { return ++all > 0; };
+  const auto whole = search(experts, options);
+  ASSERT_TRUE(whole && !whole->top.empty());
+  EXPECT_TRUE(whole->gap());
+  int without_bound = 0;
+  for (int tenths = 1; tenths < 10; ++tenths) {
+    int asked = 0;
+    options.go_on = [&] { return ++asked < all * tenths / 10; };
+    const auto stopped = search(experts, options);
+    ASSERT_TRUE(stopped);
+    EXPECT_TRUE(stopped->stopped);
+    EXPECT_FALSE(stopped->complete);
+    EXPECT_LE(stopped->bound, whole->top.front().step_time);
+    without_bound += !stopped->top.empty() && !stopped->gap() ? 1 : 0;
+  }
+  EXPECT_GT(without_bound, 0);
+}
+
 }  // namespace
 }  // namespace orrery::full

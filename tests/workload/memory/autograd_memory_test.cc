@@ -170,5 +170,17 @@ TEST(AutogradMemory, GradientsThatComeAndGoAreThereAtTheUpdate) {
               static_cast<double>(8 * parameters + 2 * table + 64 * 1024 * 1024), 0.02e9);
 }
 
+TEST(AutogradMemory, MegatronsOwnLossTakesSixBytesALogit) {
+  // Llama 3.2 1B, T = 8,192 tokens, V = 128,256 words, H = 2,048: PyTorch's eager loss takes 12 T V
+  // bytes before there is a gradient of the table. Megatron's takes 6 T V beside that gradient, 2 V
+  // H, and the one of the head's input, 2 T H.
+  const plan::Plan torch = eager(4, 2048);
+  plan::Plan own = torch;
+  own.framework = "megatron";
+  const std::int64_t tokens = 4 * 2048;
+  EXPECT_EQ((allocated(llama_1b(), torch) - allocated(llama_1b(), own)).value(),
+            6 * tokens * 128256 - 2 * 128256 * 2048 - 2 * tokens * 2048);
+}
+
 }  // namespace
 }  // namespace orrery::footprint

@@ -328,34 +328,34 @@ double most_chunks_in_flight(const PipelineShape& shape) {
 
 RC_GTEST_PROP(ControllableMemory, HalfAndMinHoldTheMicrobatchesOfTheirPaper, ()) {
   // Qi et al. 2024: (p+2)/2 and (p+4)/3 whole microbatches, rounded down, where 1F1B holds p; two
-  // chunks each. Bubbles of 1/2 and 2/3 of 1F1B's (p-1) (F + B + W), here 6 (p-1) passes: within
-  // one pass, at F = B = W.
-  const std::int64_t p = *rc::gen::inRange<std::int64_t>(2, 17);
+  // chunks each. Bubbles of about 1/2 and 2/3 of 1F1B's (p-1) (F + B + W), here 6 (p-1) passes, at
+  // F = B = W: squeezed ends take four passes (one where p is odd) and up to three off.
+  const std::int64_t p = *rc::gen::inRange<std::int64_t>(3, 17);
   const std::int64_t m = p + 1 + *rc::gen::inRange<std::int64_t>(0, 20);
   RC_ASSERT(most_chunks_in_flight(v_shape("v-half", p, m)) == 2 * ((p + 2) / 2));
   RC_ASSERT(most_chunks_in_flight(v_shape("v-min", p, m)) == 2 * ((p + 4) / 3));
-  RC_ASSERT(std::abs(bubble(v_shape("v-half", p, m), {1, 1, 1}) - 3 * (p - 1)) <= 1);
-  RC_ASSERT(std::abs(bubble(v_shape("v-min", p, m), {1, 1, 1}) - 4 * (p - 1)) <= 1);
+  RC_ASSERT(bubble(v_shape("v-half", p, m), {1, 1, 1}) == 3 * (p - 1) - (p % 2 == 0 ? 4 : 1));
+  RC_ASSERT(bubble(v_shape("v-min", p, m), {1, 1, 1}) == 4 * (p - 1) - (p + 2) % 3 - 1);
 }
 
 TEST(ControllableMemory, MinOfTwoStagesByHand) {
-  // p = 2: F0 at s, F1 at 3 - s, B1 at 4 + s, B0 at 7 - s. Stage 0: places 0, 3, 4, 1 of a round of
-  // six; W1 takes 5, W0 (7 + 1) mod 6 = 2: F0, B0, W0, F1, B1, W1 in a round.
-  using enum Direction;
-  std::vector<std::pair<Direction, std::int64_t>> order;
+  // p = 2, stage 0: F0 . . F1 B1 W1 F0 B0 W0 F1 B1 W1 F0 B0 W0 F1 B1 W1 . B0 W0. Four chunks may be
+  // held: both later F0 move to slots 1 and 2, the second F1 into slot 6 that one of them leaves.
+  std::string order;
   for (const PipelineSlot& slot : all_slots(v_shape("v-min", 2, 3), 0)) {
-    order.emplace_back(slot.direction, slot.chunk);
+    const bool forward = slot.direction == Direction::forward;
+    order += forward ? 'F' : slot.direction == Direction::input_gradient ? 'B' : 'W';
+    order += std::to_string(slot.chunk);
   }
-  using Order = std::vector<std::pair<Direction, std::int64_t>>;
-  const Order first{{forward, 0}, {forward, 1}, {input_gradient, 1}, {weight_gradient, 1}};
-  const Order round{{forward, 0}, {input_gradient, 0}, {weight_gradient, 0},
-                    {forward, 1}, {input_gradient, 1}, {weight_gradient, 1}};
-  const Order last{{input_gradient, 0}, {weight_gradient, 0}};
-  Order all = first;
-  all.insert(all.end(), round.begin(), round.end());
-  all.insert(all.end(), round.begin(), round.end());
-  all.insert(all.end(), last.begin(), last.end());
-  EXPECT_EQ(order, all);
+  EXPECT_EQ(order, "F0F0F0F1B1W1F1B0W0B1W1B0W0F1B1W1B0W0");
+}
+
+TEST(ControllableMemory, UnequalPassesTakeWhatThePublishedOrdersTake) {
+  // p = 8, m = 32, chunks of F, B, W = 8, 9, 6: the order laid out by hand for the paper's building
+  // block gives so much when its passes run as early as they can.
+  const Costs costs{8, 9, 6};
+  EXPECT_EQ(bubble(v_shape("v-half", 8, 32), costs), 228);
+  EXPECT_EQ(bubble(v_shape("v-min", 8, 32), costs), 464);
 }
 
 RC_GTEST_PROP(DualPipe, BubbleIsThatOfItsPaper, ()) {

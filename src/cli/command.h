@@ -85,6 +85,8 @@ class Command {
   /// `mistakes` are those of the command line itself: when there are any, a command adds what else
   /// it can find and fails.
   virtual Result<std::string> run(Error mistakes) = 0;
+  /// Returns whether a signal ends run() early, which then prints what there is (interrupt.h).
+  virtual bool ends_early() const { return false; }
   /// Exit status of a run that has a text: not 0 where the text says that there is no answer.
   virtual int status() const { return 0; }
   /// Returns what could not be written beside the text, which is printed all the same; then the

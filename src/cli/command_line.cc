@@ -40,9 +40,7 @@ constexpr const char* kOrreryExamples =
 /// Option names are declared with dashes; --global_batch means --global-batch.
 std::string with_dashes(std::string argument) {
   if (argument.starts_with("--")) {
-    const auto end = argument.begin() +
-                     static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
-    std::replace(argument.begin(), end, '_', '-');
+    std::replace(argument.begin(), std::find(argument.begin(), argument.end(), '='), '_', '-');
   }
   return argument;
 }
@@ -306,6 +304,7 @@ class CommandLine {
     mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
     mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
+    const auto interrupt = Interrupt::around(commands_[chosen]->ends_early());
     // Names come from files: none of them reaches a terminal as a control sequence.
     auto answer = commands_[chosen]->run(std::move(mistakes)).map([&](std::string text) {
       text = stamped(std::move(text), app_of(chosen), outputs_[chosen]);

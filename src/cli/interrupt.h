@@ -3,6 +3,8 @@
 
 #include <array>
 #include <csignal>
+#include <optional>
+#include <utility>
 
 namespace orrery::cli {
 
@@ -16,6 +18,10 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
+  /// Returns one for work that ends early, nothing for other work.
+  static std::optional<Interrupt> around(bool ends_early) {
+    return ends_early ? std::optional<Interrupt>(std::in_place) : std::nullopt;
+  }
   /// Returns whether no such signal has come. Any thread may call it.
   static bool going_on();
   /// Returns the exit status of a process that a signal has ended, 128 and the signal's number (130

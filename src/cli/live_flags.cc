@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "cli/interrupt.h"
 #include "cli/request_flags.h"
 #include "cli/step_flags.h"
 #include "serving/http/endpoint.h"
@@ -82,7 +83,8 @@ Result<serving::Run> LiveFlags::listen(serving::Server& server,
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
   });
-  auto http = http::HttpServer::listen(*listen_, http::Limits(), endpoint);
+  auto http =
+      http::HttpServer::listen(*listen_, http::Limits{.go_on = Interrupt::going_on}, endpoint);
   if (!http) {
     for (Mistake& mistake : http.error().mistakes) {
       mistake.where = "--listen";

@@ -77,6 +77,7 @@ class PlanCommand : public Command {
     options.footer(kPlanExamples);
   }
 
+  bool ends_early() const override { return true; }
   Result<std::string> run(Error mistakes) override {
     full::Options options = limits_.read(mistakes);
     published_.check(mistakes);
@@ -222,7 +223,6 @@ class PlanCommand : public Command {
 
   Result<std::string> search(const full::Task& task, full::Options& options) {
     ProgressBar bar("planning");
-    const Interrupt interrupt;
     options.go_on = [&] {
       bar.update(0);  // how many plans will have to be looked at is not known
       return Interrupt::going_on();

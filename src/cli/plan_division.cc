@@ -99,7 +99,6 @@ Result<std::string> AlsoFlag::run(const std::string& name, const full::Task& tas
     return fail(std::move(mistakes));
   }
   ProgressBar bar("dividing");
-  const Interrupt interrupt;
   full::Options own = options;
   own.go_on = Interrupt::going_on;
   report::DivisionReport report{

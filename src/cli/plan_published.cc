@@ -49,7 +49,6 @@ Result<std::string> PublishedFlags::run(const full::Options& given, bool json) c
   };
   std::vector<full::PublishedComparison> rows;
   full::Options options = given;
-  const Interrupt interrupt;
   std::optional<ProgressBar> bar;
   options.go_on = [&] {
     bar->update(0);

@@ -34,6 +34,7 @@ class Reinforce : public Command {
     options.footer(kReinforceExamples);
   }
 
+  bool ends_early() const override { return true; }
   Result<std::string> run(Error mistakes) override {
     const StepInput step = step_.read(mistakes);
     reinforcement::Task task{.question = fields_.read(mistakes),
@@ -57,7 +58,6 @@ class Reinforce : public Command {
       return fail(std::move(mistakes));
     }
     ProgressBar bar("arranging");
-    const Interrupt interrupt;
     auto sizing = reinforcement::size(task, [&] {
       bar.update(0);
       return Interrupt::going_on();

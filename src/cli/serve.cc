@@ -65,6 +65,7 @@ class Serve : public Command {
     options.footer(kServeExamples);
   }
 
+  bool ends_early() const override { return true; }
   Result<std::string> run(Error mistakes) override {
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected a name or a file"});
@@ -128,7 +129,6 @@ class Serve : public Command {
     options.rate = paced && !search_.any() ? generator.rate : 0;
     ProgressBar bar(search_.any() ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
-    const Interrupt interrupt;
     options.go_on = Interrupt::going_on;
     const auto curve = [&](double rate) {
       return serving::load_curve(*server, generator, rate, options, machine);
@@ -322,7 +322,6 @@ class Serve : public Command {
     }
     ProgressBar bar("searching");
     search.progress = [&](double share) { bar.update(share); };
-    const Interrupt interrupt;
     search.go_on = Interrupt::going_on;
     return search_.run(model, engine, search, {.json = json_, .csv = csv_, .html = html_});
   }

@@ -62,6 +62,7 @@ class Sweep : public Command {
     options.footer(kSweepExamples);
   }
 
+  bool ends_early() const override { return true; }
   Result<std::string> run(Error mistakes) override {
     how_.version = ORRERY_VERSION;
     how_.threads = thread_count(threads_, 0, mistakes);
@@ -171,7 +172,6 @@ class Sweep : public Command {
   }
 
   Result<std::string> run_here(const sweep::Study& study, const std::string& file) {
-    const Interrupt interrupt;
     how_.go_on = Interrupt::going_on;
     auto store = sweep::Store::open(file, sweep::head_of(study, how_.version));
     if (!store) {

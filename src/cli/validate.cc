@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/validate.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -45,6 +46,7 @@ class Validate : public Command {
     options.footer(kValidateExamples);
   }
 
+  bool ends_early() const override { return true; }
   Result<std::string> run(Error mistakes) override {
     if (csv_ && !table_) {
       mistakes.add(
@@ -68,7 +70,6 @@ class Validate : public Command {
     }
     ProgressBar bar("validating");
     std::size_t done = 0;
-    const Interrupt interrupt;
     options.go_on = Interrupt::going_on;
     std::vector<study::ValidationResult> results;
     for (const Table& table : tables) {
@@ -90,6 +91,9 @@ class Validate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
+    runs_none_ = std::ranges::none_of(results, [](const study::ValidationResult& result) {
+      return std::ranges::any_of(result.rows, &std::string::empty, &study::ValidationRow::problem);
+    });
     if (!Interrupt::going_on()) {  // of a table that was reached, the rows that ran
       std::erase_if(results, [](const auto& result) { return result.rows.empty(); });
       if (results.empty()) {
@@ -103,6 +107,8 @@ class Validate : public Command {
     return html_.beside(json_ ? json() : report::validation_table(results, table_.has_value()),
                         json);
   }
+
+  int status() const override { return runs_none_ ? 1 : 0; }
 
  private:
   /// The page, and its charts in the folder `validation` beside it.
@@ -168,6 +174,7 @@ class Validate : public Command {
   std::optional<std::string> threads_;
   PlanFlags plan_;
   HtmlFlag html_{"validate"};
+  bool runs_none_ = false;  ///< no row has an answer
   bool json_ = false;
 };
 

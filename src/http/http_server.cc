@@ -312,14 +312,12 @@ class BeastServer : public HttpServer {
     if (shared_.limits.signals) {
       signals_.add(SIGINT);
       signals_.add(SIGTERM);
-      signals_.async_wait([this](error_code error, int) {
-        if (!error) {
-          stop();
-        }
-      });
+      signals_.async_wait([this](error_code error, int) { return error ? void() : stop(); });
     }
     accept();
-    shared_.io.run();
+    if (!shared_.limits.go_on || shared_.limits.go_on()) {
+      shared_.io.run();
+    }
   }
   void stop() override { shared_.io.stop(); }
   void work(std::function<std::function<void()>()> job) override {

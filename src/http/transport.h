@@ -75,8 +75,9 @@ struct Limits {
   Bytes buffered = 16_MiB;  ///< of a stream, not yet read by its client; beyond it is closed
   Time idle = 30_s;
   std::int64_t connections = 20'000;
-  bool signals = true;      ///< SIGINT and SIGTERM stop it
-  std::string fields = {};  ///< lines of the header of every answer, each with its CRLF
+  bool signals = true;               ///< SIGINT and SIGTERM stop it
+  std::function<bool()> go_on = {};  ///< asked once signals stop it: false where one came before
+  std::string fields = {};           ///< lines of the header of every answer, each with its CRLF
 };
 
 /// An HTTP/1.1 server on one thread. A client that is slow, leaves, or sends what is no request

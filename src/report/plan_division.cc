@@ -36,7 +36,8 @@ std::string arrangement_lines(const DivisionReport& report, const Arrangement& o
   if (one.shares.empty()) {
     return fmt::format("{}: {}\n", how,
                        report.ended_early ? "not known, the search was ended early"
-                                          : "some model has no plan that fits");
+                       : apart            ? "no division has a plan that fits for every model"
+                                          : report.division.missing.to_string());
   }
   std::string text = fmt::format("{}: the last ends after {}", how, to_string(one.end));
   if (report.objective != full::Objective::time) {

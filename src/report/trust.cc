@@ -21,7 +21,7 @@ void declare_interval(Fields& fields, std::string_view name, std::string_view se
                       const Result<study::Trust>& trust, double value, bool rate,
                       double limit = kNoLimit) {
   std::vector<double> interval;
-  if (trust) {
+  if (trust && value > 0) {  // of what never came there is none
     const auto [least, most] = study::interval80(*trust, value, rate);
     interval = {least, std::min(most, limit)};
   }
@@ -176,6 +176,10 @@ std::string served_trust_text(const serving::Run& run, const serving::Metrics& m
   for (const ServedFigure& one : served_figures(run, metrics, machine)) {
     if (!one.trust) {
       return text + one.trust.error().to_string() + "\n";
+    }
+    if (one.value <= 0) {
+      text += one.rate ? "no interval: no token was answered\n" : "";
+      continue;
     }
     const auto [least, most] = study::interval80(*one.trust, one.value, one.rate);
     text += fmt::format("{:<40} {:.4g} to {:.4g}{}\n", one.line, least * one.scale,

@@ -123,6 +123,8 @@ void declare_comparisons(const study::ValidationResult& result, Fields& fields) 
                    });
   });
   fields.together(result.profile.regret.has_value(), [&] {
+    fields.field("spare", "share of each limit that a choice by prediction leaves free",
+                 result.profile.regret ? result.profile.regret->spare : 0);
     fields.objects(
         "regret", {"the fastest row chosen by prediction, by the limit it must keep", "one limit"},
         entries_of(result.regret), key, [&](const auto& entry) {

@@ -9,6 +9,7 @@
 #include "serving/launch_flags.h"
 #include "serving/launch_program.h"
 #include "shell/shell.h"
+#include "workload/zoo/hub_name.h"
 
 namespace orrery::serving {
 namespace {
@@ -81,6 +82,11 @@ class LineReader {
       }
     }
     settle();
+    if (const std::string model = narrow_model(words); !model.empty() && !states_weights_) {
+      weighty_.push_back({model, "its name says " + std::string(zoo::format_of(model)) +
+                                     ": weights are as the model's own file says; of a shipped "
+                                     "model --quantization of serve does"});
+    }
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
@@ -187,6 +193,7 @@ class LineReader {
       return value == "auto" || value == "float32" || value == "bfloat16" || value == "float16";
     }
     if (name == "quantization") {
+      states_weights_ = true;
       return set_type(engine.weights, value) && set_type(engine.activations, value);
     }
     if (name == "enforce-eager" || name == "disable-cuda-graph") {
@@ -365,6 +372,7 @@ class LineReader {
   std::vector<IgnoredArgument> weighty_;
   std::vector<IgnoredArgument> unknown_;
   std::string weightless_;
+  bool states_weights_ = false;
   bool all_ranks_ = false;         ///< experts are spread over all ranks, however many
   bool shares_attention_ = false;  ///< SGLang's copies of attention within tp
 };

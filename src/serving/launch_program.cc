@@ -8,6 +8,7 @@
 #include "serving/launch_line.h"
 #include "serving/launch_manifest.h"
 #include "shell/shell.h"
+#include "workload/zoo/hub_name.h"
 
 namespace orrery::serving {
 
@@ -160,6 +161,25 @@ Result<EngineWords> launch_of(const std::string& framework, std::string_view tex
     }
     return with_options(std::move(line), script, file);
   });
+}
+
+std::string narrow_model(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string word = words[i];
+    bool names = i > 0 && (words[i - 1] == "--model" || words[i - 1] == "--model-path" ||
+                           words[i - 1] == "serve" || words[i - 1].ends_with("trtllm-serve"));
+    for (const std::string_view flag : {"--model=", "--model-path="}) {
+      if (word.starts_with(flag)) {
+        word.erase(0, flag.size());
+        names = true;
+      }
+    }
+    word.resize(word.ends_with('/') ? word.size() - 1 : word.size());
+    if (names && !zoo::format_of(word).empty()) {
+      return word;
+    }
+  }
+  return {};
 }
 
 }  // namespace orrery::serving

@@ -29,4 +29,8 @@ bool names_server(const std::string& framework, const std::string& word);
 /// first word that names the server, of a container at its image; 0 where none does.
 std::size_t after_launcher(const std::string& framework, const std::vector<std::string>& words);
 
+/// Returns the model's name of a line where it says in which type weights are stored
+/// (zoo/hub_name.h); else "".
+std::string narrow_model(const std::vector<std::string>& words);
+
 }  // namespace orrery::serving

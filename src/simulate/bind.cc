@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/grouped.h"
 #include "collective/group_extents.h"
 #include "collective/phase_messages.h"
 #include "collective/token_exchange.h"
@@ -62,12 +63,17 @@ void Binding::bind_all() {
 BoundTemplate Binding::bind(std::size_t program, const graph::Template& source) {
   BoundTemplate bound;
   bound.by_stream.resize(workload_.streams.size());
-  std::vector<std::vector<std::uint32_t>> dependents(source.nodes.size());
+  Grouped dependents(source.nodes.size(), [&](const auto& add) {
+    for (std::uint32_t i = 0; i < source.nodes.size(); ++i) {
+      for (const int before : source.nodes[i].after) {
+        add(static_cast<std::size_t>(before), i);
+      }
+    }
+  });
+  bound.nodes.reserve(source.nodes.size());
+  bound.pending.reserve(source.nodes.size());
   for (std::uint32_t i = 0; i < source.nodes.size(); ++i) {
     const graph::Node& node = source.nodes[i];
-    for (const int before : node.after) {
-      dependents[static_cast<std::size_t>(before)].push_back(i);
-    }
     bound.nodes.push_back(bind_node(program, node, bound.kernels));
     bound.pending.push_back(static_cast<std::uint32_t>(node.after.size()));
     if (workload_.streams[*node.stream].order != graph::Order::issue) {
@@ -83,10 +89,10 @@ BoundTemplate Binding::bind(std::size_t program, const graph::Template& source) 
     list.push_back(i);
   }
   for (std::size_t i = 0; i < source.nodes.size(); ++i) {
-    bound.nodes[i].first_dependent = static_cast<std::uint32_t>(bound.dependents.size());
+    bound.nodes[i].first_dependent = dependents.begin_of(i);
     bound.nodes[i].dependent_count = static_cast<std::uint32_t>(dependents[i].size());
-    bound.dependents.insert(bound.dependents.end(), dependents[i].begin(), dependents[i].end());
   }
+  bound.dependents = std::move(dependents).take_values();
   return bound;
 }
 

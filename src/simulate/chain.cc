@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/grouped.h"
 #include "simulate/chain_lengths.h"
 #include "simulate/rank_state.h"
 
@@ -26,7 +27,15 @@ class Finder {
  public:
   Finder(const BoundTemplate& shape, const LedgerRows& rows, const std::vector<bool>& serial,
          const Undisturbed& undisturbed)
-      : shape_(shape), rows_(rows), before_(shape.nodes.size()) {
+      : shape_(shape), rows_(rows), before_(shape.nodes.size(), [&](const auto& add) {
+          for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
+            const BoundNode& node = shape.nodes[i];
+            for (std::uint32_t d = 0; d < node.dependent_count; ++d) {
+              add(shape.dependents[node.first_dependent + d], i);
+            }
+          }
+        }) {
+    alone_.reserve(shape.nodes.size());
     for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
       const BoundNode& node = shape.nodes[i];
       const bool fits =
@@ -36,9 +45,6 @@ class Finder {
       alone_.push_back(!fits                                        ? std::nullopt
                        : node.kind == graph::Node::Kind::collective ? undisturbed(node)
                                                                     : std::optional(Time(0)));
-      for (std::uint32_t d = 0; d < node.dependent_count; ++d) {
-        before_[shape.dependents[node.first_dependent + d]].push_back(i);
-      }
     }
   }
 
@@ -112,10 +118,15 @@ class Finder {
 
   Chain make(std::uint32_t first, std::uint32_t count) const {
     Chain chain = empty_chain(first);
+    chain.lanes[0].reserve(static_cast<std::size_t>(
+        std::count_if(shape_.nodes.begin() + first, shape_.nodes.begin() + first + count,
+                      [](const BoundNode& one) { return one.stream == graph::kComputeStream; })));
     for (std::uint32_t i = first; i < first + count; ++i) {
       append(chain, i);
     }
     std::vector<Chain::Step>& lane = chain.lanes[0];
+    chain.rows = Ledger(rows_).size();
+    chain.booked.reserve(lane.size() * kConcurrentCount * chain.rows);
     for (std::uint32_t i = static_cast<std::uint32_t>(lane.size()); i-- > 0;) {
       lane[i].joins = lane[i].joins && alone_from(chain, i);
       for (std::size_t concurrent = 0; lane[i].joins && concurrent < kConcurrentCount;
@@ -174,22 +185,16 @@ class Finder {
       now = place.next();
       walk.step();
     }
-    Time& rest = from.rest[static_cast<std::size_t>(concurrent)];
-    Breakdown& booked = from.booked[static_cast<std::size_t>(concurrent)];
-    rest = now;
-    booked = ledger.breakdown();
+    const auto beside = static_cast<std::size_t>(concurrent);
+    const std::size_t begin = chain.booked.size();
+    from.rest[beside] = now;
+    from.booked = beside == 0 ? begin : from.booked;
+    ledger.append_to(chain.booked);
     if (!walk.over()) {
-      rest += walk.current().rest[static_cast<std::size_t>(concurrent)];
-      add(booked, walk.current().booked[static_cast<std::size_t>(concurrent)]);
-    }
-  }
-
-  static void add(Breakdown& sum, const Breakdown& other) {
-    for (std::size_t row = 0; row < sum.time.size(); ++row) {
-      sum.time[row] += other.time[row];
-    }
-    for (std::size_t group = 0; group < sum.hidden.size(); ++group) {
-      sum.hidden[group] += other.hidden[group];
+      from.rest[beside] += walk.current().rest[beside];
+      for (std::size_t row = 0; row < chain.rows; ++row) {
+        chain.booked[begin + row] += chain.booked_by(walk.current(), beside)[row];
+      }
     }
   }
 
@@ -234,8 +239,8 @@ class Finder {
 
   const BoundTemplate& shape_;
   const LedgerRows& rows_;
-  std::vector<std::vector<std::uint32_t>> before_;  ///< by node
-  std::vector<std::optional<Time>> alone_;          ///< by node; nothing: it cannot be in a chain
+  Grouped before_;                          ///< by node
+  std::vector<std::optional<Time>> alone_;  ///< by node; nothing: it cannot be in a chain
 };
 
 /// Returns the chain's own communications in flight.

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "simulate/bind.h"
@@ -46,10 +47,10 @@ struct Chain {
     /// after it starts before it is done itself.
     bool joins = false;
     /// A step that joins takes, from its start to the end of the chain, by what runs beside and
-    /// with a host that is never in the way: the time, and what the ledger of an idle rank books.
+    /// with a host that is never in the way: the time, and what is booked.
     std::array<Time, kConcurrentCount> rest{};
-    std::array<Breakdown, kConcurrentCount> booked{};
-    Time host_before{0};  ///< host work of the nodes of the chain before it in the list
+    std::size_t booked = 0;  ///< the first of its places in Chain::booked
+    Time host_before{0};     ///< host work of the nodes of the chain before it in the list
   };
   std::uint32_t first = 0;  ///< node of the template
   std::uint32_t count = 0;
@@ -57,10 +58,17 @@ struct Chain {
   std::array<graph::StreamIndex, kMostLanes> streams{graph::kComputeStream};
   std::size_t lane_count = 1;
   std::vector<std::uint32_t> joins;  ///< steps of lane 0 that join
+  /// Holds what the ledger of an idle rank books (Ledger::append_to) by step that joins and by what
+  /// runs beside it: three lists of `rows` for each step. Millions of steps have one vector.
+  std::vector<Time> booked;
+  std::size_t rows = 0;
   /// The host is in nobody's way if it is free this long after the chain begins, or earlier.
   Time slack{0};
 
   std::uint32_t last() const { return first + count - 1; }
+  std::span<const Time> booked_by(const Step& step, std::size_t concurrent) const {
+    return std::span(booked).subspan(step.booked + concurrent * rows, rows);
+  }
 };
 
 /// The chains of one template.
@@ -158,7 +166,7 @@ class ChainWalk {
     const std::uint32_t target = *(end - 1);
     const Chain::Step& to = chain_.lanes[0][target];
     const Time moment = begins(target);
-    book_.ledger.skip(moment, from.booked[concurrent], to.booked[concurrent]);
+    book_.ledger.skip(moment, chain_.booked_by(from, concurrent), chain_.booked_by(to, concurrent));
     host_ += to.host_before - from.host_before - node(0).host_cost;
     place_.done = to.after;
     place_.done[0] = target;

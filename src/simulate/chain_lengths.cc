@@ -10,7 +10,7 @@
 namespace orrery::simulate {
 namespace {
 
-using Befores = std::vector<std::vector<std::uint32_t>>;
+using Befores = Grouped;
 
 constexpr std::int64_t kNever = INT64_MAX;
 
@@ -18,7 +18,8 @@ constexpr std::int64_t kNever = INT64_MAX;
 std::vector<std::int64_t> earliest_of(const Befores& before) {
   std::vector<std::int64_t> earliest;
   earliest.reserve(before.size());
-  for (const std::vector<std::uint32_t>& nodes : before) {
+  for (std::size_t node = 0; node < before.size(); ++node) {
+    const std::span<const std::uint32_t> nodes = before[node];
     earliest.push_back(nodes.empty() ? kNever : *std::min_element(nodes.begin(), nodes.end()));
   }
   return earliest;

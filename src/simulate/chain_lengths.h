@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/grouped.h"
 #include "simulate/bind.h"
 
 namespace orrery::simulate {
@@ -37,7 +38,7 @@ class ChainLengths {
  public:
   /// `before`: by node, those it waits for; `alone`: by node, nothing if it cannot be in a chain,
   /// and zero for a collective or wait that takes no time.
-  ChainLengths(const BoundTemplate& shape, const std::vector<std::vector<std::uint32_t>>& before,
+  ChainLengths(const BoundTemplate& shape, const Grouped& before,
                const std::vector<std::optional<Time>>& alone);
 
   /// Returns the nodes of the longest chain that begins at `first`, 1 if that is only itself, 0 if

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -85,21 +86,28 @@ class Ledger {
       breakdown_.hidden[*group] += elapsed;
     }
   }
+  /// Returns how many times a breakdown has: categories, then groups.
+  std::size_t size() const { return breakdown_.time.size() + breakdown_.hidden.size(); }
+  /// Appends them to a list.
+  void append_to(std::vector<Time>& list) const {
+    list.insert(list.end(), breakdown_.time.begin(), breakdown_.time.end());
+    list.insert(list.end(), breakdown_.hidden.begin(), breakdown_.hidden.end());
+  }
   /// Books from the last call to `now` what one rank alone books between two moments of which it
-  /// books `from` and `to` up to a later one. Requires that neither compute nor a communication of
-  /// its own runs at either; what else runs does so all the while.
-  void skip(Time now, const Breakdown& from, const Breakdown& to) {
+  /// books `from` and `to` up to a later one, as append_to() lists it. Requires that neither
+  /// compute nor a communication of its own runs at either; what else runs does so all the while.
+  void skip(Time now, std::span<const Time> from, std::span<const Time> to) {
     const std::size_t outside = exposed();
     Time computed{0};
     for (std::size_t row = 0; row < breakdown_.time.size(); ++row) {
-      const Time took = from.time[row] - to.time[row];
+      const Time took = from[row] - to[row];
       const bool computes = row <= rows_->categories.host();
       breakdown_.time[computes ? row : std::min(row, outside)] += took;
       computed += computes ? took : Time(0);
     }
     for (std::size_t group = 0; group < breakdown_.hidden.size(); ++group) {
-      breakdown_.hidden[group] +=
-          active_[group] > 0 ? computed : from.hidden[group] - to.hidden[group];
+      const std::size_t row = breakdown_.time.size() + group;
+      breakdown_.hidden[group] += active_[group] > 0 ? computed : from[row] - to[row];
     }
     last_ = now;
     computing_ = false;

@@ -96,7 +96,8 @@ TEST(Output, OfWorkThatASignalEndsIsWhatThereIs) {
   }
 }
 
-/// The signal comes a second after the command has begun to catch it.
+/// The signal comes some time after the command has begun to catch it, which it does before it
+/// reads its requests.
 TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
   const Folder folder;
   const std::string out = folder / "out";
@@ -108,17 +109,29 @@ TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
                     "2048"),
         std::string("validate --table vtrain_a100_single")}) {
     for (const auto& [signal, status] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
-      const Outcome run = orrery(command + " >" + out +
-                                 " & for i in $(seq 1000); do grep -q "
-                                 "'SigCgt:.*[2367abef]$' /proc/$!/status && break; "
-                                 "sleep 0.02; done; sleep 0.1; kill -" +
-                                 signal + " $!; wait $!");
+      const Outcome run =
+          orrery(command + " >" + out +
+                 " & for i in $(seq 1000); do grep -q "
+                 "'SigCgt:.*[2367abef]$' /proc/$!/status && break; "
+                 "sleep 0.02; done; sleep " +
+                 (command == serve ? "2" : "0.1") + "; kill -" + signal + " $!; wait $!");
       EXPECT_EQ(run.status, status) << command << run.err;
       if (command == serve) {
         EXPECT_THAT(content(out), HasSubstr(" of 1000000 requests are answered")) << signal;
       }
     }
   }
+}
+
+TEST(Output, OfServeThatASignalEndsBeforeItsRequestsSaysSo) {
+  const Folder folder;
+  const std::string err = folder / "err";
+  const Outcome run = orrery(
+      "serve --model llama-3.2-1b --machine dgx-h100 --rate 5 --num-prompts 20000000 2>" + err +
+      " & for i in $(seq 1000); do grep -q 'SigCgt:.*[2367abef]$' /proc/$!/status && break; sleep "
+      "0.02; done; kill -TERM $!; wait $!");
+  EXPECT_EQ(run.status, 143);
+  EXPECT_THAT(content(err), HasSubstr("ended before a request was answered"));
 }
 
 TEST(Output, SaysWhatMadeIt) {

@@ -61,6 +61,18 @@ TEST(ValidateCommand, WritesThePageWhereItIsToldTo) {
   EXPECT_THAT(page, HasSubstr("| model=22B mode=none activations |"));
 }
 
+TEST(ValidateCommand, RowsOfWhichNoneRunsExitWithOneAndTellAllOfTheirMistakes) {
+  const Folder folder;
+  const std::string bad = "1.7,24,2304,24,one,two,8,1,8,128,16,2048,51200,fast,mine\n";
+  const std::string good = "1.7,24,2304,24,1,1,8,1,8,128,16,2048,51200,140,mine\n";
+  const std::string table = "validate --table megatron_sc21_table1 ";
+  const Outcome none = orrery(table + folder.write("none.csv", kHeader + bad));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.out, ::testing::AllOf(HasSubstr("found 'fast'"), HasSubstr("found 'one'"),
+                                         HasSubstr("found 'two'")));
+  EXPECT_EQ(orrery(table + folder.write("some.csv", kHeader + bad + good)).status, 0);
+}
+
 TEST(ValidateCommand, BadInputIsNamedAndNothingIsPrinted) {
   const Folder folder;
   const std::string rows = folder.write("rows.csv", "layers,hiden\n1,2\n");

@@ -237,6 +237,12 @@ TEST(Json, AServedRunSaysHowFarItCanBeTrusted) {
   EXPECT_DOUBLE_EQ(limited["interval80"][1].get<double>(), 1050);
   EXPECT_EQ(limited["interval80"][0], json["interval80"][0]);
   EXPECT_THAT(served_trust_text(run, metrics, *known), HasSubstr("1050, what clients ask for"));
+  serving::Metrics nothing = metrics;  // was answered
+  nothing.output_tokens_per_s = 0;
+  nothing.ttft.mean = nothing.tpot.mean = Time(0);
+  EXPECT_THAT(served_trust_text(run, nothing, *known),
+              ::testing::AllOf(HasSubstr("no token was answered"), Not(HasSubstr("of 80 %"))));
+  EXPECT_TRUE(nlohmann::json::parse(json_of(run, nothing, unfused, known))["interval80"].empty());
   run.max_concurrency = 2;  // clients that wait ask for more as soon as an engine is faster
   EXPECT_EQ(nlohmann::json::parse(json_of(run, metrics, unfused, known))["interval80"],
             json["interval80"]);

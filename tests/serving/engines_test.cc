@@ -101,6 +101,16 @@ TEST(Engines, LaunchersAndGuessesThatAPolicyHasNot) {
                                "trtllm-serve", "m", "--tp_size", "16"});
   EXPECT_THAT(launched.value().ignored, ::testing::IsEmpty());
   EXPECT_EQ(launched.value().engine.tp, 16);
+  // A checkpoint's name may say the type of its weights, which a shipped model has not.
+  for (const std::vector<std::string>& line :
+       {std::vector<std::string>{"vllm", "serve", "meta-llama/Llama-3.1-405B-Instruct-FP8"},
+        {"vllm", "serve", "--model", "/models/Llama-3.1-405B-Instruct-FP8/"},
+        {"vllm", "serve", "--model=m-FP8", "--served-model-name", "x-AWQ"}}) {
+    const ImportedEngine of_fp8 = import_engine("vllm", line).value();
+    ASSERT_FALSE(of_fp8.ignored.empty());
+    EXPECT_THAT(of_fp8.ignored.front().sentence, ::testing::HasSubstr("its name says fp8"));
+  }
+  EXPECT_TRUE(import_engine("vllm", {"vllm", "serve", "m-FP8", "-q", "fp8"})->ignored.empty());
   EXPECT_THAT(import_engine("vllm", {"vllm", "serve", "m", "--tensor-parallel-size", "$TP"})
                   .error()
                   .to_string(),

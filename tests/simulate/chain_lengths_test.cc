@@ -30,6 +30,16 @@ struct Shape {
     alone.push_back(time);
   }
 
+  Grouped grouped() const {
+    return {before.size(), [&](const auto& add) {
+              for (std::uint32_t i = 0; i < before.size(); ++i) {
+                for (const std::uint32_t earlier : before[i]) {
+                  add(i, earlier);
+                }
+              }
+            }};
+  }
+
   void bind() {
     for (std::uint32_t i = 0; i < bound.nodes.size(); ++i) {
       bound.nodes[i].first_dependent = static_cast<std::uint32_t>(bound.dependents.size());
@@ -108,7 +118,7 @@ RC_GTEST_PROP(ChainLengths, AreThoseOfTheLongestChainByItsDefinition, ()) {
               barrier ? std::nullopt : std::optional(Time(*rc::gen::inRange(0, 2))));
   }
   shape.bind();
-  ChainLengths lengths(shape.bound, shape.before, shape.alone);
+  ChainLengths lengths(shape.bound, shape.grouped(), shape.alone);
   for (std::uint32_t first = 0; first < nodes; ++first) {
     RC_ASSERT(lengths.from(first) == longest_from(shape, first));
   }
@@ -125,7 +135,7 @@ TEST(ChainLengths, OfATemplateWithFewChainsTakeLittle) {
     shape.add(0, {}, Time(1));
   }
   shape.bound.nodes.back().kind = graph::Node::Kind::compute;
-  ChainLengths lengths(shape.bound, shape.before, shape.alone);
+  ChainLengths lengths(shape.bound, shape.grouped(), shape.alone);
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint32_t i = 0; i < shape.bound.nodes.size(); ++i) {
     EXPECT_LE(lengths.from(i), 1U);

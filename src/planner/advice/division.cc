@@ -221,7 +221,7 @@ Division division(const std::vector<Work>& works, std::int64_t devices,
                          true, longest);
   found.in_turn =
       arranged(shares, std::vector<std::int64_t>(works.size(), devices), false, longest);
-  if (!found.runs()) {
+  if (found.in_turn.shares.empty()) {
     found.missing = shares.why_none(devices);
   }
   return found;

@@ -49,7 +49,7 @@ struct Arrangement {
 struct Division {
   Arrangement apart;
   Arrangement in_turn;
-  Error missing;  ///< where nothing runs: why models have no plan on all devices, under their names
+  Error missing;  ///< where not in turn: why models have no plan on all devices, under their names
   bool runs() const { return !apart.shares.empty() || !in_turn.shares.empty(); }
   bool best_is_apart() const {
     return !apart.shares.empty() && (in_turn.shares.empty() || apart.score <= in_turn.score);

@@ -7,10 +7,27 @@
 #include <string>
 #include <utility>
 
+#include "base/lists.h"
 #include "machine/device_groups.h"
+#include "planner/full/summary.h"
 
 namespace orrery::advice {
 namespace {
+
+/// Says that no plan fits, and what the most frugal one lacks.
+std::string why_none(const full::Task& task, const full::Answer& answer) {
+  if (answer.stopped) {
+    return fmt::format("the search was ended before a plan on {} devices was found", task.devices);
+  }
+  std::string text = fmt::format("no plan {} on {} devices",
+                                 answer.complete ? "fits" : "that fits was found", task.devices);
+  if (!answer.missing.empty()) {
+    text += fmt::format("; the most frugal, {}: {}", full::summary(answer.frugal),
+                        joined(answer.missing.mistakes, "; ",
+                               [](const Mistake& mistake) { return Error(mistake).to_string(); }));
+  }
+  return text;
+}
 
 Result<full::Found> best_of(const full::Task& task, const full::Options& options) {
   auto answer = full::search(task, options);
@@ -18,7 +35,7 @@ Result<full::Found> best_of(const full::Task& task, const full::Options& options
     return fail(std::move(answer.error()));
   }
   if (answer->top.empty()) {
-    return fail(fmt::format("no plan fits on {} devices", task.devices));
+    return fail(why_none(task, *answer));
   }
   return std::move(answer->top.front());
 }

@@ -226,7 +226,7 @@ Result<zoo::Model> named_model(const std::string& of_row) {
       name.resize(name.size() - format.size());
     }
   }
-  auto of_hub = model ? model : zoo::load_model(name.find('/') == name.npos ? "hub/" + name : name);
+  auto of_hub = model ? model : zoo::load_model(name);
   return of_hub ? std::move(of_hub) : std::move(model);
 }
 

@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "base/grouped.h"
 #include "base/names.h"
 
 namespace orrery::chakra {
@@ -59,20 +60,24 @@ std::uint32_t dimensions_of(const Node& collective, std::size_t dimensions) {
 
 std::vector<std::uint32_t> execution_order(const Program& program) {
   const std::size_t count = program.nodes.size();
-  std::vector<std::vector<std::uint32_t>> dependents(count);
+  const Grouped dependents(count, [&](const auto& add) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const Node& node = program.nodes[i];
+      for (std::uint32_t d = 0; d < node.dependencies; ++d) {
+        add(program.dependencies[node.first_dependency + d], i);
+      }
+    }
+  });
   std::vector<std::uint32_t> pending(count);
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const Node& node = program.nodes[i];
-    pending[i] = node.dependencies;
-    for (std::uint32_t d = 0; d < node.dependencies; ++d) {
-      dependents[program.dependencies[node.first_dependency + d]].push_back(i);
-    }
+    pending[i] = program.nodes[i].dependencies;
     if (pending[i] == 0) {
       ready.push(i);
     }
   }
   std::vector<std::uint32_t> order;
+  order.reserve(count);
   while (!ready.empty()) {
     order.push_back(ready.top());
     ready.pop();
@@ -115,14 +120,14 @@ graph::Template TemplateWriter::write() {
   for (const std::uint32_t position : order) {
     const Node& source = program_.nodes[position];
     place[position] = static_cast<int>(made.nodes.size());
-    graph::Node node = node_of(source);
+    graph::Node& node = made.nodes.emplace_back(node_of(source));
     if (is_ring_shift(source)) {
       join_shift(source, place[position], node);
     }
+    node.after.reserve(source.dependencies);
     for (std::uint32_t d = 0; d < source.dependencies; ++d) {
       node.after.push_back(place[program_.dependencies[source.first_dependency + d]]);
     }
-    made.nodes.push_back(std::move(node));
   }
   return made;
 }

@@ -131,7 +131,7 @@ class Maker {
   void write_programs(const Families& families, const Variants& variants) {
     for (const std::int64_t rank : variants.first_rank) {
       TemplateWriter writer(traces_, rank, families, messages_, rows_, options_, mistakes_);
-      workload_.programs.push_back({{writer.write()}});
+      workload_.programs.emplace_back().templates.push_back(writer.write());
     }
   }
 

@@ -71,6 +71,14 @@ void write_types(JsonObject& config, const plan::Plan& plan) {
   }
 }
 
+/// Returns DeepSpeed's name of an optimizer; empty where it is Adam, or one that DeepSpeed lacks.
+std::string_view optimizer_type(plan::Optimizer optimizer) {
+  return optimizer == plan::Optimizer::lion   ? "Lion"
+         : optimizer == plan::Optimizer::muon ? "Muon"
+         : optimizer == plan::Optimizer::sgd  ? "SGD"
+                                              : "";
+}
+
 std::string deepspeed_text(const plan::Plan& plan) {
   JsonObject config;
   config.field("train_batch_size", plan.global_batch);
@@ -78,6 +86,11 @@ std::string deepspeed_text(const plan::Plan& plan) {
   config.field("gradient_accumulation_steps", microbatches(plan));
   config.field("zero_optimization", zero_section(plan));
   write_types(config, plan);
+  if (const std::string_view type = optimizer_type(plan.optimizer); !type.empty()) {
+    JsonObject optimizer;
+    optimizer.field("type", type);
+    config.field("optimizer", optimizer);
+  }
   if (plan.tp > 1) {
     JsonObject tensor;
     tensor.field("autotp_size", plan.tp);

@@ -7,6 +7,7 @@
 #include "base/reader.h"
 #include "workload/interop/deepspeed_keys.h"
 #include "workload/interop/interop.h"
+#include "workload/interop/optimizer_name.h"
 #include "workload/interop/text.h"
 
 namespace orrery::interop {
@@ -273,8 +274,9 @@ class DeepSpeedImport {
   void optimizer() {
     section("optimizer", [&](Reader& read) {
       const std::string type = read.optional("type", std::string("AdamW"));
-      const std::string name = lower_case(type);
-      if (name != "adam" && name != "adamw" && name != "fusedadam" && name != "cpuadam") {
+      const auto known = optimizer_named(lower_case(type));
+      plan_.optimizer = known.value_or(plan::Optimizer::adam);
+      if (!known) {
         imported_.remarks.push_back(
             {"optimizer.type", type + ": counted as Adam, with two moments per parameter"});
       }

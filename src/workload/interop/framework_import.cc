@@ -1,33 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "base/letters.h"
 #include "base/lists.h"
 #include "base/reader.h"
+#include "base/split.h"
+#include "workload/interop/adapter_names.h"
 #include "workload/interop/config_paths.h"
 #include "workload/interop/framework.h"
 #include "workload/interop/framework_job.h"
 #include "workload/interop/framework_tables.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/megatron_yaml.h"
+#include "workload/interop/optimizer_name.h"
 #include "workload/interop/text.h"
 
 namespace orrery::interop {
 namespace {
-
-constexpr std::array kFormats{
-    FrameworkFormat{"accelerate", "accelerate's configuration"},
-    FrameworkFormat{"trainer", "arguments of Hugging Face's Trainer"},
-    FrameworkFormat{"nemo", "NeMo's or Megatron-Bridge's configuration"},
-    FrameworkFormat{"axolotl", "axolotl's configuration"},
-    FrameworkFormat{"llama-factory", "LLaMA-Factory's configuration"},
-    FrameworkFormat{"maxtext", "MaxText's configuration"},
-    FrameworkFormat{"primus", "Primus' configuration"},
-    FrameworkFormat{"llm-foundry", "llm-foundry's configuration"},
-};
 
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
@@ -48,7 +39,11 @@ class FrameworkImport {
 
   Result<Imported> run(const ConfigNode& node, std::int64_t devices) {
     table_ = framework_table(framework_);
-    for (const Leaf& leaf : leaves_of(node)) {
+    const std::vector<Leaf> leaves = leaves_of(node);
+    if (std::ranges::none_of(leaves, [&](const Leaf& leaf) { return is_known(leaf.path); })) {
+      return fail(Error(Mistake{node.where(), {}, node.shown(), "keys of " + framework_}));
+    }
+    for (const Leaf& leaf : leaves) {
       read(leaf);
     }
     settle(job_, devices);
@@ -73,19 +68,27 @@ class FrameworkImport {
     job_.error.add({leaf.node->where(), leaf.path, leaf.node->shown(), std::move(expected)});
   }
 
+  auto row_of(std::string_view path) const {
+    return std::ranges::find_if(table_.keys,
+                                [&](const FrameworkKey& key) { return is_key(path, key.name); });
+  }
+  bool is_known(std::string_view path) const {
+    return row_of(path) != table_.keys.end() || is_without_weight(table_, path);
+  }
+
   void read(const Leaf& leaf) {
-    const auto row = std::ranges::find_if(
-        table_.keys, [&](const FrameworkKey& key) { return is_key(leaf.path, key.name); });
+    const auto row = row_of(leaf.path);
     if (row == table_.keys.end()) {
       unknown(leaf);
       return;
     }
-    const bool means_false = row->meaning == Meaning::bf16 || row->meaning == Meaning::fp16 ||
-                             row->meaning == Meaning::flash || row->meaning == Meaning::reshard ||
-                             row->meaning == Meaning::checkpointing;
-    if (is_empty(*leaf.node) && !means_false) {
-      if (counts_sequences(row->meaning) && parse_number(leaf.node->text) == 0.0) {
+    job_.places[row->meaning] = {leaf.node->where(), leaf.path, leaf.node->text, {}};
+    if (is_empty(*leaf.node) && !reads_false(row->meaning)) {
+      const bool zero = parse_number(leaf.node->text) == 0.0;
+      if (zero && counts_sequences(row->meaning)) {
         reject(leaf, "a number above 0");
+      } else if (zero && framework_ == "maxtext" && is_degree(row->meaning)) {
+        reject(leaf, "1 or more, or -1: what the others leave");  // its mesh has no device
       }
       return;  // null, false and 0 ask for nothing
     }
@@ -129,12 +132,13 @@ class FrameworkImport {
     std::string digits = leaf.node->text;
     std::erase(digits, '_');  // 500_000, a number of YAML 1.1
     const auto value = parse_number(digits);
-    if (!value || !(*value <= static_cast<double>(kMostDegree) && (*value > 0 || *value == -1))) {
-      reject(leaf, "a number above 0");
+    const bool share = meaning == Meaning::adapter_dropout;
+    const auto most = static_cast<double>(share ? 1 : kMostDegree);
+    if (!value || !(*value <= most && (*value > 0 || (*value == -1 && !share)))) {
+      reject(leaf, share ? "a share" : "a number above 0");
       return true;
     }
-    const bool degree = meaning >= Meaning::tp && meaning <= Meaning::shards;
-    if (degree && framework_ == "maxtext") {
+    if (is_degree(meaning) && framework_ == "maxtext") {
       multiply(leaf, *member, *value);
     } else {
       *member = *value;
@@ -238,20 +242,12 @@ class FrameworkImport {
   }
 
   void read_optimizer(const Leaf& leaf, const std::string& value) {
-    using plan::Optimizer;
-    const bool narrow = has(value, "8bit");
-    plan_.optimizer = narrow && has(value, "adam") ? Optimizer::adamw_8bit
-                      : has(value, "adafactor")    ? Optimizer::adafactor
-                      : has(value, "lion")         ? Optimizer::lion
-                      : has(value, "muon")         ? Optimizer::muon
-                      : has(value, "sgd")          ? Optimizer::sgd
-                      : value == "adamw_torch" || value == "adamw_hf" || has(value, "decoupled")
-                          ? Optimizer::adam_foreach
-                          : Optimizer::adam;
-    if (narrow && plan_.optimizer != Optimizer::adamw_8bit) {
-      note(leaf, value + ": its moments are counted in moment_type");
-    } else if (plan_.optimizer == Optimizer::adam && !has(value, "adam")) {
+    const auto known = optimizer_named(value);
+    plan_.optimizer = known.value_or(plan::Optimizer::adam);
+    if (!known) {
       note(leaf, value + ": counted as Adam, with two moments per parameter");
+    } else if (has(value, "8bit") && known != plan::Optimizer::adamw_8bit) {
+      note(leaf, value + ": its moments are counted in moment_type");
     }
   }
 
@@ -354,16 +350,20 @@ class FrameworkImport {
   void adapters(const Leaf& leaf, Meaning meaning, const std::string& value) {
     if (meaning == Meaning::adapter) {
       job_.adapter = value == "lora" || value == "qlora" || value == "dora" || value == "true";
+      job_.by_trl = leaf.path == "use_peft";
       if (value == "qlora") {
         job_.frozen = plan::FrozenType::nf4;
       } else if (!job_.adapter && value != "full" && value != "none") {
         reject(leaf, "lora, qlora or full");
       }
-    } else if (meaning == Meaning::adapter_targets &&
-               job_.adapter_targets.find("all") == std::string::npos) {
-      const bool all = value == "all" || value == "all-linear" || has(value, "gate") ||
-                       has(value, "up_proj") || has(value, "w1");
-      job_.adapter_targets = all ? "all" : "attention_qkv";
+    } else if (meaning == Meaning::adapter_targets) {
+      for (const std::string_view module : split_at(value, ',')) {
+        if (!add_adapter_target(module, job_.adapter_targets)) {
+          note(leaf, std::string(module) + ": no target of adapters is known by this name");
+        }
+      }
+    } else if (meaning == Meaning::model_name) {
+      job_.model_name = value;
     } else if (meaning == Meaning::adapter_everywhere) {
       job_.adapter_targets = "all";
     }
@@ -380,16 +380,15 @@ class FrameworkImport {
 
 }  // namespace
 
-std::span<const FrameworkFormat> framework_formats() {
-  return kFormats;
-}
-
 Result<Imported> import_framework(std::string_view name, ConfigNode node,
                                   const std::vector<std::string>& overrides,
                                   const ImportOptions& options) {
   auto prepared = with_overrides(std::move(node), overrides);
   if (!prepared) {
     return fail(std::move(prepared.error()));
+  }
+  if (prepared->kind != ConfigNode::Kind::map) {
+    return fail(Error(Mistake{prepared->where(), {}, prepared->shown(), "a map of keys"}));
   }
   if (name == "nemo" || name == "primus") {
     return import_megatron_yaml(name, *prepared, options);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,10 @@ struct FrameworkJob {
   double shards = 0;      ///< of parameters
   double per_device = 0;  ///< sequences, whatever the device's axis
   double pipeline_microbatches = 0;
-  double rank = 0;  ///< of adapters
+  double rank = 0;           ///< of adapters
+  double dropout = 0;        ///< of what adapters read
+  bool by_trl = false;       ///< whose adapters have defaults of their own
+  std::string model_name{};  ///< in lower case
   std::string adapter_targets{};
   bool adapter = false;
   plan::FrozenType frozen = plan::FrozenType::compute_type;  ///< of what adapters leave alone
@@ -43,6 +47,7 @@ struct FrameworkJob {
   bool hybrid = false;       ///< shards stay within a node
   bool stated_sharding = false;
   bool stated_type = false;
+  std::map<Meaning, Mistake> places{};  ///< where numbers were read: file, key and text
 };
 
 /// Returns the number that a key of this meaning states; nullptr: of another meaning.
@@ -50,6 +55,12 @@ double* count_of(FrameworkJob& job, Meaning meaning);
 
 /// Says whether a key of this meaning states a batch or a sequence, which 0 is none of.
 bool counts_sequences(Meaning meaning);
+
+/// Says whether a key of this meaning states a degree of an axis.
+bool is_degree(Meaning meaning);
+
+/// Says whether a key of this meaning says something by null, false or 0, too.
+bool reads_false(Meaning meaning);
 
 /// Makes `job.plan` of them. `devices`: 0 = as the file says. Mistakes go to `job.error`.
 void settle(FrameworkJob& job, std::int64_t devices);

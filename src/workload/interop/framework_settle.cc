@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,6 +8,7 @@
 
 #include "workload/interop/framework_job.h"
 #include "workload/interop/text.h"
+#include "workload/zoo/hub_name.h"
 
 namespace orrery::interop {
 namespace {
@@ -61,6 +64,16 @@ void fill_from_base(FrameworkJob& job) {
   }
 }
 
+/// Adds a mistake of a number, at the place where the file states it.
+void reject(FrameworkJob& job, Meaning meaning, const char* name, double value,
+            std::string expected) {
+  const auto place = job.places.find(meaning);
+  Mistake mistake =
+      place != job.places.end() ? place->second : Mistake{{}, name, fmt::format("{}", value), {}};
+  mistake.expected = std::move(expected);
+  job.error.add(std::move(mistake));
+}
+
 /// MaxText's batch is that of every device, whatever its axis.
 void spread_batch(FrameworkJob& job, std::int64_t devices) {
   const double batch = job.per_device * static_cast<double>(devices);
@@ -68,11 +81,8 @@ void spread_batch(FrameworkJob& job, std::int64_t devices) {
   job.micro = batch / static_cast<double>(job.plan.dp) / pieces;
   job.global = batch * std::max(job.accumulation, 1.0);
   if (job.micro < 1 || job.micro != std::floor(job.micro)) {
-    job.error.add(
-        {{},
-         "per_device_batch_size",
-         std::to_string(job.per_device),
-         "whole sequences for each of the dp = " + std::to_string(job.plan.dp) + " replicas"});
+    reject(job, Meaning::batch_per_device, "per_device_batch_size", job.per_device,
+           "whole sequences for each of the dp = " + std::to_string(job.plan.dp) + " replicas");
     job.micro = 1;
     job.global = static_cast<double>(job.plan.dp);
   }
@@ -88,7 +98,7 @@ void settle_batch(FrameworkJob& job, std::int64_t devices) {
   }
   plan.microbatch = job.micro > 0 ? whole(job.micro) : plan.microbatch;
   if (job.micro != std::floor(job.micro)) {
-    job.error.add({{}, "microbatch", std::to_string(job.micro), "whole sequences of a replica"});
+    reject(job, Meaning::microbatch, "microbatch", job.micro, "whole sequences of a replica");
     plan.microbatch = std::max<std::int64_t>(plan.microbatch, 1);
   }
   const std::int64_t share = whole(job.global) / plan.dp;
@@ -108,10 +118,8 @@ void settle_batch(FrameworkJob& job, std::int64_t devices) {
     plan.global_batch = std::max(plan.global_batch, together);
   }
   if (plan.global_batch % together != 0) {
-    job.error.add({{},
-                   "global batch",
-                   std::to_string(plan.global_batch),
-                   "a multiple of microbatch x dp = " + std::to_string(together)});
+    reject(job, Meaning::global_batch, "global batch", static_cast<double>(plan.global_batch),
+           "a multiple of microbatch x dp = " + std::to_string(together));
   }
 }
 
@@ -158,6 +166,41 @@ void settle_types(FrameworkJob& job) {
   }
 }
 
+/// Returns the type of a checkpoint's weights that its name says; else as parameters are.
+plan::FrozenType type_of_name(std::string_view name) {
+  using plan::FrozenType;
+  const std::string_view format = zoo::format_of(name);
+  return format.empty()                         ? FrozenType::compute_type
+         : format == "nf4"                      ? FrozenType::nf4
+         : format == "fp8"                      ? FrozenType::fp8
+         : format == "int8" || format == "w8a8" ? FrozenType::int8
+                                                : FrozenType::int4;
+}
+
+void settle_adapters(FrameworkJob& job) {
+  plan::Plan& plan = job.plan;
+  if (!job.adapter) {
+    plan.frozen_type = plan::FrozenType::compute_type;
+    plan.lora_rank = 0;
+    plan.lora_targets = "all";
+    return;
+  }
+  const plan::FrozenType named = type_of_name(job.model_name);
+  if (job.frozen == plan::FrozenType::compute_type && named != job.frozen) {
+    job.frozen = named;
+    job.remarks.push_back(
+        {job.places[Meaning::model_name].field,
+         "its name says " + std::string(name_of(named)) + ": frozen parameters are stored so"});
+  }
+  plan.frozen_type = job.frozen;
+  const std::int64_t rank = job.by_trl ? 16 : 8;  // defaults of TRL's scripts, of PEFT
+  plan.lora_rank = job.rank > 0 ? whole(job.rank) : rank;
+  plan.lora_targets = job.adapter_targets.empty() ? "all" : job.adapter_targets;
+  constexpr double kDropout = 0.05;
+  const bool stated = job.places.contains(Meaning::adapter_dropout);
+  plan.lora_dropout = job.by_trl && !stated ? kDropout : job.dropout;
+}
+
 }  // namespace
 
 double* count_of(FrameworkJob& job, Meaning meaning) {
@@ -182,6 +225,7 @@ double* count_of(FrameworkJob& job, Meaning meaning) {
       {Meaning::batch_per_device, &FrameworkJob::per_device},
       {Meaning::pipeline_microbatches, &FrameworkJob::pipeline_microbatches},
       {Meaning::adapter_rank, &FrameworkJob::rank},
+      {Meaning::adapter_dropout, &FrameworkJob::dropout},
   });
   const auto* const row = std::ranges::find(kCounts, meaning, &Count::meaning);
   return row == kCounts.end() ? nullptr : &(job.*row->member);
@@ -190,6 +234,15 @@ double* count_of(FrameworkJob& job, Meaning meaning) {
 bool counts_sequences(Meaning meaning) {
   return meaning == Meaning::microbatch || meaning == Meaning::global_batch ||
          meaning == Meaning::batch_per_device || meaning == Meaning::sequence;
+}
+
+bool is_degree(Meaning meaning) {
+  return meaning >= Meaning::tp && meaning <= Meaning::shards;
+}
+
+bool reads_false(Meaning meaning) {
+  return meaning == Meaning::bf16 || meaning == Meaning::fp16 || meaning == Meaning::flash ||
+         meaning == Meaning::reshard || meaning == Meaning::checkpointing;
 }
 
 void settle(FrameworkJob& job, std::int64_t devices) {
@@ -229,10 +282,7 @@ void settle(FrameworkJob& job, std::int64_t devices) {
   plan.autograd = job.framework == "maxtext"       ? plan::Autograd::engine
                   : job.framework == "llm-foundry" ? plan::Autograd::pytorch
                                                    : plan::Autograd::hugging_face;
-  plan.frozen_type = job.adapter ? job.frozen : plan::FrozenType::compute_type;
-  constexpr std::int64_t kRank = 8;  // PEFT's default
-  plan.lora_rank = job.adapter ? (job.rank > 0 ? whole(job.rank) : kRank) : 0;
-  plan.lora_targets = job.adapter && !job.adapter_targets.empty() ? job.adapter_targets : "all";
+  settle_adapters(job);
 }
 
 }  // namespace orrery::interop

@@ -13,6 +13,7 @@ namespace rows {
 
 using enum Meaning;
 
+constexpr std::string_view kLiger = "kernels of Liger are not told apart";
 constexpr std::string_view kOfHeads = "--cp-exchange a2a where DeepSpeed's Ulysses exchanges heads";
 constexpr std::string_view kAccelerateIgnored =
     "additional_args base_job_name command_file commands compute_environment debug "
@@ -76,7 +77,7 @@ constexpr std::string_view kTrainerIgnored =
     "fsdp_config fsdp_transformer_layer_cls_to_wrap full_determinism generation_* "
     "gradient_checkpointing_kwargs greater_is_better group_by_length half_precision_backend hub_* "
     "ignore_* include_* kl_* label_* learning_rate length_column length_column_name "
-    "liger_kernel_config load_best_model_at_end local_rank log_* logging_* lora_alpha lora_dropout "
+    "liger_kernel_config load_best_model_at_end local_rank log_* logging_* lora_alpha "
     "lora_modules_to_save lora_task_type lr_* max_eval_samples max_grad_norm max_prompt_length "
     "max_steps max_train_samples metric_for_best_model model_name_or_path model_revision "
     "mp_parameters neftune_noise_alpha no_cuda num_generations num_train_epochs optim_args "
@@ -104,18 +105,20 @@ constexpr auto kTrainer = std::to_array<FrameworkKey>({
     {"gradient_checkpointing", checkpointing},
     {"load_in_4bit", quantization},
     {"load_in_8bit", quantization},
+    {"lora_dropout", adapter_dropout},
     {"lora_r", adapter_rank},
     {"lora_target_modules", adapter_targets},
     {"max_length", sequence},
     {"max_seq_len", sequence},
     {"max_seq_length", sequence},
     {"model_max_length", sequence},
+    {"model_name_or_path", model_name},
     {"optim", optimizer},
     {"per_device_train_batch_size", microbatch},
     {"torch_compile", compiled},
     {"use_flash_attention_2", flash},
-    {"use_liger", noted, "kernels of Liger are not told apart"},
-    {"use_liger_kernel", noted, "kernels of Liger are not told apart"},
+    {"use_liger", noted, kLiger},
+    {"use_liger_kernel", noted, kLiger},
     {"use_peft", adapter},
     {"world_size", devices},
     {"activation_offloading", offload_activations},
@@ -130,7 +133,7 @@ constexpr std::string_view kAxolotlIgnored =
     "fsdp_final_state_dict_type fused_attn_kernel gc_steps gemma4_hybrid_attn_impl "
     "gpu_memory_limit gradient_checkpointing_kwargs group_by_length hf_use_auth_token hub_* "
     "image_resize_algorithm image_size include_* is_* jinja_template_path kd_* kto_* learning_rate "
-    "liger_* lisa_* local_rank log_* logging_* lora_alpha lora_dropout lora_fan_in_fan_out "
+    "liger_* lisa_* local_rank log_* logging_* lora_alpha lora_fan_in_fan_out "
     "lora_mlp_kernel lora_model_dir lora_modules_to_save lora_o_kernel lora_on_cpu lora_qkv_kernel "
     "loraplus_* loss_watchdog_* lr_* max_grad_norm max_steps merge_lora min_sample_len mlflow_* "
     "model_config_type model_type neftune_noise_alpha noisy_embedding_alpha num_epochs optim_args "
@@ -140,7 +143,9 @@ constexpr std::string_view kAxolotlIgnored =
     "remove_unused_columns report_to resources_per_worker resume_from_checkpoint revision_of_model "
     "reward_* rl rl_* roles_to_train rope_* router_aux_loss_coef sample_pack* save_* "
     "saves_per_epoch scattermoe_* seed shuffle_* simpo_gamma skip_* special_tokens spectrum* "
-    "steps_per_print streaming* strict swanlab_* test_datasets tf32 tokenizer_* tokens torch_dtype "
+    "steps_per_print streaming* strict swanlab_* test_datasets tf32 tokenizer_* tokens "
+    "torch_compile_* "
+    "torch_dtype "
     "torchdistx_path total_num_tokens trackio_* train_* trl trust_remote_code type_of_model "
     "use_dora use_kernels use_ray use_scattermoe use_sonicmoe use_tensorboard val_set_size vllm "
     "wandb_* warmup_* weight_decay ";
@@ -149,9 +154,11 @@ constexpr auto kAxolotl = std::to_array<FrameworkKey>({
     {"adapter", adapter},
     {"activation_offloading", offload_activations},
     {"attn_implementation", attention},
+    {"base_model", model_name},
     {"bf16", bf16},
     {"bfloat16", bf16},
     {"context_parallel_size", cp},
+    {"cut_cross_entropy", noted, "logits are kept"},
     {"deepspeed", deepspeed_file},
     {"dp_replicate_size", replicas},
     {"dp_shard_size", shards},
@@ -172,8 +179,12 @@ constexpr auto kAxolotl = std::to_array<FrameworkKey>({
     {"fsdp_version", fsdp},
     {"gradient_accumulation_steps", accumulation},
     {"gradient_checkpointing", checkpointing},
+    {"liger_fused_linear_cross_entropy", noted, "logits are kept"},
+    {"liger_glu_activation", noted, kLiger},
+    {"liger_rms_norm", noted, kLiger},
     {"load_in_4bit", quantization},
     {"load_in_8bit", quantization},
+    {"lora_dropout", adapter_dropout},
     {"lora_r", adapter_rank},
     {"lora_target_linear", adapter_everywhere},
     {"lora_target_modules", adapter_targets},
@@ -213,7 +224,7 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"cutoff_len", sequence},
     {"deepspeed", deepspeed_file},
     {"disable_gradient_checkpointing", no_checkpointing},
-    {"enable_liger_kernel", noted, "kernels of Liger are not told apart"},
+    {"enable_liger_kernel", noted, kLiger},
     {"enable_qat", noted, "rounding as if quantised takes no time"},
     {"finetuning_type", adapter},
     {"flash_attn", attention},
@@ -224,8 +235,10 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"fsdp", fsdp_words},
     {"gradient_accumulation_steps", accumulation},
     {"gradient_checkpointing", checkpointing},
+    {"lora_dropout", adapter_dropout},
     {"lora_rank", adapter_rank},
     {"lora_target", adapter_targets},
+    {"model_name_or_path", model_name},
     {"optim", optimizer},
     {"per_device_train_batch_size", microbatch},
     {"pure_bf16", bf16},
@@ -238,6 +251,7 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"use_apollo", noted, kCountedAsAdam},
     {"use_badam", noted, kCountedAsAdam},
     {"use_galore", noted, kCountedAsAdam},
+    {"use_kt", refused, "false: KTransformers computes experts on the hosts"},
     {"use_muon", optimizer_switch},
     {"use_unsloth", noted, "kernels of Unsloth are not told apart"},
     {"world_size", devices},
@@ -357,6 +371,7 @@ constexpr std::array kTables{
 };
 
 }  // namespace rows
+
 }  // namespace
 
 FrameworkTable framework_table(std::string_view framework) {

@@ -60,8 +60,10 @@ enum class Meaning : std::uint8_t {
   ring,  ///< of context parallelism: all_gather or ring
   adapter,
   adapter_rank,
+  adapter_dropout,
   adapter_targets,
   adapter_everywhere,
+  model_name,  ///< of a checkpoint, which may say the type of its weights
 };
 
 struct FrameworkKey {

@@ -49,9 +49,34 @@ bool is_swift(const shell::Command& command) {
   return command.size() > 1 && command[0].text == "megatron" && !command[1].text.starts_with("-");
 }
 
+/// Adds what ms-swift states, behind its program and before the flags of the line. Source: ms-swift
+/// 3, swift/megatron/argument/megatron_args.py.
+void add_swift_defaults(shell::Command& command, std::size_t program) {
+  const int at = command.front().line;
+  shell::Command defaults;
+  for (const char* word :
+       {"--micro-batch-size", "1", "--global-batch-size", "16", "--bf16", "--recompute-granularity",
+        "selective", "--use-distributed-optimizer", "--expert-tensor-parallel-size", "1"}) {
+    defaults.push_back({word, at});
+  }
+  command.insert(command.begin() + static_cast<std::ptrdiff_t>(program) + 1, defaults.begin(),
+                 defaults.end());
+}
+
+/// Adds them where the command starts ms-swift's program (swift/cli/_megatron/sft.py) itself.
+bool add_swift_defaults(shell::Command& command) {
+  const auto program = std::ranges::find_if(command, [](const shell::Word& word) {
+    return is_script(word) && word.text.find("swift/cli/_megatron/") != std::string::npos;
+  });
+  if (program != command.end()) {
+    add_swift_defaults(command, static_cast<std::size_t>(program - command.begin()));
+    return true;
+  }
+  return false;
+}
+
 /// The line that ms-swift's `megatron sft ...` becomes: torchrun with the processes that variables
-/// state, and its own defaults before the flags. Source: ms-swift 3, swift/cli/_megatron/main.py
-/// and swift/megatron/argument/megatron_args.py.
+/// state, and its own defaults before the flags. Source: ms-swift 3, swift/cli/_megatron/main.py.
 shell::Command swift_line(const shell::Command& command, const shell::Script& script) {
   const int at = command.front().line;
   shell::Command line{{"torchrun", at}};
@@ -62,11 +87,7 @@ shell::Command swift_line(const shell::Command& command, const shell::Script& sc
     }
   }
   line.push_back({command[1].text + ".py", at});
-  for (const char* word :
-       {"--micro-batch-size", "1", "--global-batch-size", "16", "--bf16", "--recompute-granularity",
-        "selective", "--use-distributed-optimizer", "--expert-tensor-parallel-size", "1"}) {
-    line.push_back({word, at});
-  }
+  add_swift_defaults(line, line.size() - 1);
   line.insert(line.end(), command.begin() + 2, command.end());
   return line;
 }
@@ -172,6 +193,8 @@ Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
       if (is_swift(command)) {
         command = swift_line(command, script);
         swift = true;
+      } else {
+        swift = add_swift_defaults(command) || swift;
       }
     }
     LaunchWords line = chosen(script, file);

@@ -157,8 +157,14 @@ class MegatronExport {
   }
 
   void sharding() {
+    const bool muon = plan_.optimizer == plan::Optimizer::muon;
+    if (muon || plan_.optimizer == plan::Optimizer::lion ||
+        plan_.optimizer == plan::Optimizer::sgd) {
+      const std::string name(name_of(plan_.optimizer));
+      add("--optimizer", muon && plan_.zero == 1 ? "dist_" + name : name);
+    }
     if (plan_.zero == 1 && plan_.shard_params == 0) {
-      flag("--use-distributed-optimizer");
+      flag("--use-distributed-optimizer", !muon);
     } else if (plan_.zero == 3 && !plan_.reshard_after_forward) {
       flag("--use-torch-fsdp2");
       flag("--torch-fsdp2-no-reshard-after-forward");

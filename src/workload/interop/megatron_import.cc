@@ -5,6 +5,7 @@
 #include "workload/interop/launcher.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/megatron_flags.h"
+#include "workload/interop/optimizer_name.h"
 
 namespace orrery::interop {
 namespace {
@@ -227,7 +228,9 @@ class MegatronImport {
     plan_.host_sync = arguments_.number("--timing-log-level").value_or(0) >= 2;
     fusions();
     const std::string optimizer = arguments_.word("--optimizer").value_or("adam");
-    if (optimizer != "adam") {
+    const auto known = optimizer_named(optimizer);
+    plan_.optimizer = known.value_or(plan::Optimizer::adam);
+    if (!known) {
       arguments_.note("--optimizer",
                       optimizer + ": counted as adam, with two moments per parameter");
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "workload/interop/adapter_names.h"
 #include "workload/interop/megatron.h"
 
 namespace orrery::interop {
@@ -88,7 +89,9 @@ void read_sharding(Arguments& arguments, plan::Plan& plan) {
   const bool distributed = arguments.flag("--use-distributed-optimizer");
   const bool torch = arguments.flag("--use-torch-fsdp2");
   plan.reshard_after_forward = !arguments.flag("--torch-fsdp2-no-reshard-after-forward");
-  plan.zero = distributed ? 1 : 0;
+  // dist_muon spreads whole matrices over the ranks.
+  const bool spread = arguments.word("--optimizer").value_or("").starts_with("dist_");
+  plan.zero = distributed || spread ? 1 : 0;
   constexpr std::string_view kOuter = "--outer-dp-sharding-strategy";
   arguments.require(arguments.word(kOuter).value_or("no_shard") == "no_shard", kOuter,
                     "no_shard; --num-distributed-optimizer-instances says how many copies");
@@ -124,8 +127,15 @@ void read_adapters(Arguments& arguments, plan::Plan& plan) {
   const std::int64_t rank = arguments.number_or("--lora-rank", 8);
   const std::vector<std::string> targets = arguments.words("--target-modules");
   arguments.require(kind == "full" || kind == "lora", "--train-type", "full or lora");
-  arguments.require(targets.empty() || targets == std::vector<std::string>{"all-linear"},
-                    "--target-modules", "all-linear; of others --lora-targets of the command");
+  std::string known;
+  const bool all_known = std::ranges::all_of(
+      targets, [&](const std::string& module) { return add_adapter_target(module, known); });
+  arguments.require(all_known, "--target-modules",
+                    "all-linear or modules such as linear_qkv; of others --lora-targets of the "
+                    "command");
+  plan.lora_targets = kind == "lora" && !known.empty() ? known : plan.lora_targets;
+  arguments.require(!arguments.flag("--freeze-llm"), "--freeze-llm",
+                    "false: a plan trains all parameters of the language model, or adapters");
   plan.lora_rank = kind == "lora" ? rank : plan.lora_rank;
 }
 

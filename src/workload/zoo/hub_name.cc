@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/letters.h"
+
 namespace orrery::zoo {
 namespace {
 
@@ -40,13 +42,41 @@ constexpr auto kAlike = std::to_array<Alike>({
 constexpr auto kSuffixes = std::to_array<std::string_view>(
     {"-instruct", "-chat", "-hf", "-base", "-it", "-pt", "-thinking", "-v0.1", "-2507", "-0905"});
 
+struct Format {
+  std::string_view end;  ///< of a name in lower case; longer ones first
+  std::string_view type;
+};
+constexpr auto kFormats = std::to_array<Format>({
+    {"-quantized.w4a16", "w4a16"},
+    {"-quantized.w8a8", "w8a8"},
+    {"-fp8-dynamic", "fp8"},
+    {"-gptq-int4", "gptq"},
+    {"-gptq-int8", "int8"},
+    {"-awq-int4", "awq"},
+    {"-bnb-4bit", "nf4"},
+    {"-fp8", "fp8"},
+    {"-awq", "awq"},
+    {"-gptq", "gptq"},
+    {"-nvfp4", "nvfp4"},
+    {"-mxfp4", "mxfp4"},
+    {"-fp4", "nvfp4"},
+    {"-int4", "int4"},
+    {"-int8", "int8"},
+    {"-w4a16", "w4a16"},
+    {"-w8a8", "w8a8"},
+});
+
+const Format* format_at_end(std::string_view name) {
+  const std::string lower = lower_case(name);
+  const auto* const format =
+      std::ranges::find_if(kFormats, [&](const Format& each) { return lower.ends_with(each.end); });
+  return format == kFormats.end() ? nullptr : format;
+}
+
 }  // namespace
 
 std::string shipped_name(std::string_view hub_name) {
-  std::string name(hub_name.substr(hub_name.rfind('/') + 1));
-  std::ranges::transform(name, name.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
+  std::string name = lower_case(hub_name.substr(hub_name.rfind('/') + 1));
   if (name.starts_with("meta-")) {
     name = name.substr(5);
   }
@@ -63,9 +93,19 @@ std::string shipped_name(std::string_view hub_name) {
   return name;
 }
 
+std::string_view format_of(std::string_view name) {
+  const Format* format = format_at_end(name);
+  return format == nullptr ? "" : format->type;
+}
+
+std::string_view without_format(std::string_view name) {
+  const Format* format = format_at_end(name);
+  return format == nullptr ? name : name.substr(0, name.size() - format->end.size());
+}
+
 bool is_hub_name(std::string_view name) {
-  return std::ranges::count(name, '/') == 1 && name.front() != '.' && name.front() != '/' &&
-         name.back() != '/' && !name.ends_with(".json") && !name.ends_with(".yaml");
+  return std::ranges::count(name, '/') <= 1 && !name.starts_with('.') && !name.starts_with('/') &&
+         !name.ends_with('/') && !name.ends_with(".json") && !name.ends_with(".yaml");
 }
 
 }  // namespace orrery::zoo

@@ -151,12 +151,15 @@ Result<ModelFile> load_model_file(const std::string& name_or_path) {
   if (!file) {
     const std::string shipped = shipped_name(name_or_path);
     auto alike = shipped == name_or_path ? file : find_config("models", shipped);
-    if (alike && !is_hub_name(name_or_path)) {
-      std::string& expected = file.error().mistakes.front().expected;
-      expected = expected.substr(0, expected.find(" (did you mean")) + " (did you mean '" +
-                 shipped + "'?)";
-    }
     if (!alike || !is_hub_name(name_or_path)) {
+      const std::string other = alike ? shipped : shipped_name(without_format(shipped));
+      if (std::string& expected = file.error().mistakes.front().expected;
+          find_config("models", other)) {
+        expected = expected.substr(0, expected.find(" (did you mean")) + " (did you mean '" +
+                   other + "'?" +
+                   (alike ? "" : " Its weights' type is said apart, as --quantization of serve") +
+                   ")";
+      }
       return fail(std::move(file.error()));
     }
     file = std::move(alike);

@@ -59,8 +59,24 @@ void read_latent(Reader& read, Model& m) {
   m.kv_heads = m.heads;  // every head has keys and values of its own
 }
 
+/// Returns by layer whether it has experts: as mlp_layer_types lists, else but for the first ones.
+std::vector<bool> sparse_layers(Reader& read, const Model& m) {
+  const std::int64_t dense = count(read, "first_k_dense_replace", kMaxLayers);
+  const std::vector<std::string> types = read.list<std::string>("mlp_layer_types");
+  const bool known = std::ranges::all_of(
+      types, [](const std::string& type) { return type == "dense" || type == "sparse"; });
+  read.require(types.empty() || (known && static_cast<std::int64_t>(types.size()) == m.layers),
+               "mlp_layer_types", "dense or sparse for each of the layers");
+  std::vector<bool> sparse;
+  for (std::int64_t i = 0; i < m.layers; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    sparse.push_back(at < types.size() ? types[at] == "sparse" : i >= dense);
+  }
+  return sparse;
+}
+
 Model read_deepseek(Reader& read) {
-  read.ignore("qk_head_dim");
+  ignore_all(read, std::array<std::string_view, 2>{"qk_head_dim", "partial_rotary_factor"});
   Model m = read_decoder(read, {.head_dim = 1});  // replaced by read_latent
   read_latent(read, m);
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
@@ -68,12 +84,11 @@ Model read_deepseek(Reader& read) {
   m.expert.ffn = extent(read, "moe_intermediate_size", 8 * kMaxHidden);
   const std::int64_t shared = count(read, "n_shared_experts", kMaxExperts);
   m.expert.shared_ffn = shared * m.expert.ffn;
-  const std::int64_t dense = count(read, "first_k_dense_replace", kMaxLayers);
   const std::int64_t step = count(read, "moe_layer_freq", kMaxLayers, 1);
   read.require(step == 1, "moe_layer_freq", "1 (experts in every layer after the dense ones)");
   std::vector<LayerKind> layers;
-  for (std::int64_t i = 0; i < m.layers; ++i) {
-    layers.push_back(i < dense ? LayerKind{.name = "dense"} : expert_layer());
+  for (const bool sparse : sparse_layers(read, m)) {
+    layers.push_back(sparse ? expert_layer() : LayerKind{.name = "dense"});
     layers.back().mixer = MixerKind::latent_attention;
   }
   set_layers(m, layers);
@@ -135,11 +150,22 @@ Model read_deepseek_v3(Reader& read) {
   return m;
 }
 
+/// Notes layers that see the keys that another's indexer has chosen (GLM-5.2).
+void note_shared_indexers(Reader& read, Model& m) {
+  const std::vector<std::string> types = read.list<std::string>("indexer_types");
+  const std::int64_t every = count(read, "index_topk_freq", kMaxLayers, 1);
+  const auto shared = std::ranges::count(types, "shared");
+  if (shared > 0 || every > 1) {
+    m.notes.push_back(read.node().where() + ": " +
+                      (shared > 0 ? "indexer_types" : "index_topk_freq") +
+                      ": layers that share an indexer are counted with one of their own");
+  }
+}
+
 /// DeepSeek-V3.2 and GLM-5: the indexer's fields beside those of deepseek_v3.
 Model read_deepseek_v32(Reader& read) {
-  constexpr std::array<std::string_view, 4> kNoEffect{
-      "index_rope_interleave", "indexer_rope_interleave", "indexer_types", "index_topk_freq"};
-  ignore_all(read, kNoEffect);
+  ignore_all(read,
+             std::array<std::string_view, 2>{"index_rope_interleave", "indexer_rope_interleave"});
   Model m = read_deepseek(read);
   m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
   // Files may leave out what is as in the class: DeepseekV32Config, GlmMoeDsaConfig.
@@ -148,6 +174,7 @@ Model read_deepseek_v32(Reader& read) {
   m.index.heads = extent(read, "index_n_heads", kMaxHidden, is_glm ? 32 : 64);
   m.index.dim = extent(read, "index_head_dim", kMaxHidden, 128);
   m.index.chosen = extent(read, "index_topk", kMaxPositions, 2048);
+  note_shared_indexers(read, m);
   read.require(m.latent.query_rank > 0, "q_lora_rank", "the width of what the indexer reads");
   check_size(read, m, kLayers);
   return m;

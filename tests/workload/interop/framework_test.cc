@@ -5,25 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "frameworks.h"
+
 namespace orrery::interop {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-Result<Imported> import_yaml(const std::string& name, const std::string& text,
-                             const ImportOptions& options = {},
-                             const std::vector<std::string>& overrides = {}) {
-  return parse_config(text, "c.yaml", ConfigSyntax::yaml).and_then([&](ConfigNode node) {
-    return import_framework(name, std::move(node), overrides, options);
-  });
-}
-plan::Plan plan_of(const std::string& name, const std::string& text,
-                   const ImportOptions& options = {}) {
-  const auto imported = import_yaml(name, text, options);
-  EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
-  return imported ? imported->plan : plan::Plan();
-}
 
 TEST(Framework, AccelerateStatesDevicesAndSharding) {
   const plan::Plan first = plan_of("accelerate",
@@ -229,7 +217,7 @@ TEST(Framework, LlmFoundryReducesAMicrobatchBeyondADevicesShare) {
                   {.devices = 4})
           .error()
           .to_string(),
-      HasSubstr("microbatch: found '0.5"));
+      HasSubstr("c.yaml:2: device_train_microbatch_size: found '0.5'"));
 }
 
 /// Keys of the model's shape pass without a word, one that a reader of plans would need does not.

@@ -58,6 +58,51 @@ TEST(UsersLaunches, DionHasCopiesOfItsStates) {
   EXPECT_EQ(imported->remarks.size(), 2U);  // counted as Adam; what is sharded over
 }
 
+TEST(UsersLaunches, MuonIsNoAdam) {
+  EXPECT_EQ(launched("--optimizer muon --muon-momentum 0.9")->plan.optimizer,
+            plan::Optimizer::muon);
+  EXPECT_EQ(launched("--optimizer muon")->plan.zero, 0);
+  const plan::Plan spread = launched("--optimizer dist_muon")->plan;
+  EXPECT_EQ(spread.optimizer, plan::Optimizer::muon);
+  EXPECT_EQ(spread.zero, 1);
+  EXPECT_EQ(launched("--optimizer sgd")->plan.optimizer, plan::Optimizer::sgd);
+  EXPECT_EQ(launched("--optimizer soap")->remarks.size(), 1U);  // counted as Adam
+  for (const plan::Optimizer optimizer :
+       {plan::Optimizer::muon, plan::Optimizer::lion, plan::Optimizer::sgd}) {
+    for (const std::int64_t zero : {0, 1}) {
+      plan::Plan plan = spread;
+      plan.optimizer = optimizer;
+      plan.zero = zero;
+      const auto exported = export_megatron(plan, {});
+      ASSERT_TRUE(exported) << exported.error().to_string();
+      EXPECT_TRUE(exported->lost.empty()) << name_of(optimizer) << zero;
+      const auto deepspeed = export_deepspeed(plan, {});
+      ASSERT_TRUE(deepspeed) << deepspeed.error().to_string();
+      EXPECT_EQ(import_deepspeed(*parse_config(deepspeed->text, "ds.json", ConfigSyntax::json),
+                                 {.devices = 64})
+                    ->plan.optimizer,
+                optimizer);
+    }
+  }
+}
+
+/// ms-swift's own program under torchrun has its defaults, too.
+TEST(UsersLaunches, SwiftUnderTorchrun) {
+  const auto words = launch_words(
+      "torchrun --nproc_per_node 8 swift/cli/_megatron/sft.py --model m "
+      "--tensor_model_parallel_size "
+      "2 --max_length 64 --cached_dataset x --freeze_llm false --system 'Be helpful.' "
+      "--tuner_type lora --target_modules linear_qkv linear_proj --overlap-grad-reduce "
+      "--overlap-param-gather",
+      "run.sh");
+  const auto imported = import_megatron(words.value(), {});
+  ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
+  EXPECT_EQ(imported->plan.zero, 1);
+  EXPECT_EQ(imported->plan.global_batch, 16);
+  EXPECT_EQ(imported->plan.lora_rank, 8);
+  EXPECT_EQ(imported->plan.lora_targets, "attention_qkv,attention_dense");
+}
+
 TEST(UsersLaunches, MissingDevicesMakeNoOtherMistake) {
   const auto words = launch_words(
       "python pretrain_gpt.py --micro-batch-size 1 --seq-length 64 --num-experts 8 "

@@ -162,6 +162,18 @@ TEST(ParseModel, unsupported_type_is_the_only_mistake_and_lists_what_is_supporte
   EXPECT_THAT(text, HasSubstr("config.json:2"));
 }
 
+TEST(HubName, with_and_without_its_owner) {
+  EXPECT_EQ(load_model("zai-org/GLM-5")->name, "glm-5");
+  EXPECT_EQ(load_model("GLM-5")->name, "glm-5");
+  EXPECT_EQ(load_model("Llama-3.1-8B-Instruct")->name, "llama-3.1-8b");
+  for (const char* of_fp8 : {"zai-org/GLM-5-FP8", "GLM-5-FP8"}) {
+    const auto wrong = load_model(of_fp8);
+    ASSERT_FALSE(wrong) << of_fp8;
+    EXPECT_THAT(wrong.error().to_string(), HasSubstr("did you mean 'glm-5'? Its weights' type"));
+  }
+  EXPECT_FALSE(load_model("./GLM-5"));  // a file, which is not there
+}
+
 TEST(ParseModel, missing_type_is_the_only_mistake) {
   only_mistake({{"n_layer", "12"}}, "model_type");
   EXPECT_FALSE(parse("[1, 2]"));

@@ -34,11 +34,15 @@ void Engine::step() {
     return std::floor(static_cast<double>(cycle) * routers_.settings.internal_speedup);
   };
   const int steps = routers_.has_speedup ? static_cast<int>(up_to(now() + 1) - up_to(now())) : 1;
+  by_router_ = steps == 2 && (routes_.draws_at_routers() || routes_.draws_in_passing());
   for (int step = 1; step <= steps; ++step) {
     is_last_step_ = step == steps;
-    route_heads();
+    if (!by_router_) {
+      route_heads();
+    }
     allocate();
   }
+  pass_by_router();
   calendar_.move_to(now() + 1);
 }
 
@@ -152,7 +156,7 @@ void Engine::show_head(std::uint32_t vc, bool behind) {
   const int delay = routers_.settings.routing_delay;
   const Cycle routed = now() + (behind && is_last_step_ ? 1 : 0) + delay - 1;
   if (routes_.draws_at_routers()) {
-    unrouted_.push_back({routed, vc});
+    unrouted_.push_back({routed, step_ + (behind ? 1 : 0), vc});
   } else {
     routes_.route(vc);
   }
@@ -167,28 +171,39 @@ void Engine::show_head(std::uint32_t vc, bool behind) {
 
 /// Routes the heads whose routing_delay ends now, router by router in the order in which they
 /// became the first of their VCs. They come before those that were routed earlier and have no VC
-/// yet.
+/// yet. By router, those of both allocations of a cycle are routed in the first, once its flits
+/// have left: which they are depends on nothing that is drawn, and none asks before.
 void Engine::route_heads() {
-  std::size_t due = 0;
-  while (due < unrouted_.size() && unrouted_[due].first <= now()) {
-    ++due;
-  }
-  const auto end = unrouted_.begin() + static_cast<std::ptrdiff_t>(due);
-  const auto order = [&](const auto& head) {
-    const InVc& in = routers_.in_vcs[head.second];
-    return std::tuple(routers_.router_of(head.second), in.turn.asked, in.turn.place);
+  const auto due =
+      std::ranges::find_if(unrouted_, [&](const Unrouted& head) { return head.end > now(); });
+  const auto step_of = [&](const Unrouted& head) {
+    return by_router_ ? std::max(head.step, step_) : step_;
   };
-  std::sort(unrouted_.begin(), end,
-            [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  const auto order = [&](const Unrouted& head) {
+    const InVc& in = routers_.in_vcs[head.vc];
+    return std::tuple(routers_.router_of(head.vc), step_of(head), in.turn.asked, in.turn.place);
+  };
+  std::sort(unrouted_.begin(), due,
+            [&](const Unrouted& a, const Unrouted& b) { return order(a) < order(b); });
   std::uint32_t place = 0;
-  for (auto head = unrouted_.begin(); head != end; ++head) {
-    routes_.route(head->second);
+  for (auto head = unrouted_.begin(); head != due; ++head) {
+    const Cycle step = step_of(*head);
+    routes_.route(head->vc, by_router_ && step == step_ ? std::optional(step_) : std::nullopt);
     if (routers_.settings.speculation == Speculation::none) {
-      routers_.in_vcs[head->second].turn.asked = -2 * step_;
-      routers_.in_vcs[head->second].turn.place = place++;
+      routers_.in_vcs[head->vc].turn.asked = -2 * step;
+      routers_.in_vcs[head->vc].turn.place = place++;
     }
   }
-  unrouted_.erase(unrouted_.begin(), end);
+  unrouted_.erase(unrouted_.begin(), due);
+}
+
+/// Draws where heads go that have passed a switch in this cycle, router by router.
+void Engine::pass_by_router() {
+  std::ranges::stable_sort(passed_, {}, &Passed::router);
+  for (const Passed& head : passed_) {
+    routes_.pass(packets_[head.packet], head.to, head.vc);
+  }
+  passed_.clear();
 }
 
 /// A flit granted now that passes the switch within the cycle is at the output a cycle earlier;
@@ -226,6 +241,9 @@ void Engine::allocate() {
         win(won);
       }
     }
+  }
+  if (by_router_ && !is_last_step_) {
+    route_heads();
   }
   for (const std::uint32_t vc : freed_vcs_) {
     vcs_.free(vc);
@@ -291,12 +309,21 @@ void Engine::send(std::uint32_t vc) {
     ++packets_[id].hops;
     in.begins = false;
     if (in.port < routers_.channels) {
-      routes_.pass(packets_[id], routers_.in[port.to].router, routers_.vc_of(in.out));
+      const std::uint32_t to = routers_.in[port.to].router;
+      if (by_router_) {
+        passed_.push_back({port.router, id, to, routers_.vc_of(in.out)});
+      } else {
+        routes_.pass(packets_[id], to, routers_.vc_of(in.out));
+      }
     }
   }
   --in.count;
   ++port.flits;
   ++flit_hops_;
+  if (by_router_) {
+    port.sent = port.sent_step == step_ ? port.sent + 1 : 1;
+    port.sent_step = step_;
+  }
   const std::uint32_t out = in.out;
   routers_.out_vcs[out].credits -= port.counts_credits ? 1 : 0;
   const Cycle arrival = arrival_after(port) + in.wire;

@@ -46,7 +46,8 @@ struct Waiting {
 /// so for the switch. At the source a packet takes the next VC with a credit, round robin. Nodes
 /// take what arrives at once and return its credit. What is at random is drawn where a packet
 /// leaves its node, by node, then as heads pass the switch, by router: at each for the next; with
-/// routing_delay when that ends, by router.
+/// routing_delay when that ends, by router. Where a cycle has two allocations a router draws for
+/// both before the next router does; with more, all draw for one after the other.
 ///
 /// Sources: Dally & Towles, Principles and Practices of Interconnection Networks (2004), ch. 16-20;
 /// the cycle rules are those of BookSim 2 (Jiang et al., ISPASS 2013; docs/models/flit.md).
@@ -107,6 +108,7 @@ class Engine {
   void arrive(std::uint32_t vc, std::uint32_t packet);
   void show_head(std::uint32_t vc, bool behind);
   void route_heads();
+  void pass_by_router();
   void close_or_open(std::uint32_t port);
   void allocate();
   void allocate_switch();
@@ -134,10 +136,25 @@ class Engine {
   Cycle step_ = 0;            ///< allocations so far
   std::uint32_t grants_ = 0;  ///< of this cycle that show the next head
   std::uint64_t flit_hops_ = 0;
-  std::vector<std::pair<Cycle, std::uint32_t>> unrouted_;  ///< ends of routing_delay and heads' VCs
-  std::vector<std::uint32_t> freed_vcs_;                   ///< from the next allocation on
-  std::vector<std::uint32_t> next_heads_;                  ///< ask from the next allocation on
-  std::vector<std::uint32_t> later_heads_;                 ///< from the one after that on
+  bool by_router_ = false;  ///< draws of both allocations of this cycle go router by router
+  /// A head and the end of its routing_delay, from which step on it may be routed.
+  struct Unrouted {
+    Cycle end;
+    Cycle step;
+    std::uint32_t vc;
+  };
+  std::vector<Unrouted> unrouted_;
+  /// A head that has passed the switch of `router`, to `vc` of the router `to`.
+  struct Passed {
+    std::uint32_t router;
+    std::uint32_t packet;
+    std::uint32_t to;
+    std::uint32_t vc;
+  };
+  std::vector<Passed> passed_;              ///< whose next hop is not drawn yet
+  std::vector<std::uint32_t> freed_vcs_;    ///< from the next allocation on
+  std::vector<std::uint32_t> next_heads_;   ///< ask from the next allocation on
+  std::vector<std::uint32_t> later_heads_;  ///< from the one after that on
 };
 
 }  // namespace orrery::flit

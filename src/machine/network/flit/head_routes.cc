@@ -60,10 +60,11 @@ void HeadRoutes::start(Packet& packet) {
     return;
   }
   const Comparison rule = comparison_of(routing_.graph().shape);
+  const std::int64_t bias = routers_.settings.ugal_bias.value_or(rule.bias);
   const RouteState minimal = Routing::minimal(packet.route, router);
   const std::int64_t direct = wait_ahead(minimal, router);
   const std::int64_t around = wait_ahead(packet.route, router) * (rule.by_hops ? 1 : 2);
-  if (direct <= around + rule.bias) {
+  if (direct <= around + bias) {
     packet.route = minimal;
   }
 }
@@ -88,7 +89,8 @@ std::int64_t HeadRoutes::wait_ahead(RouteState route, std::uint32_t router) {
   for (std::uint32_t vc = 0; port < routers_.channels && vc < vcs; ++vc) {
     queue += routers_.settings.buffer - routers_.out_vcs[routers_.vc(port, vc)].credits;
   }
-  return queue * hops;
+  const bool later = before_ && port < routers_.channels && routers_.out[port].sent_step == before_;
+  return (queue - (later ? routers_.out[port].sent : 0)) * hops;
 }
 
 void HeadRoutes::look_ahead(Packet& packet, std::uint32_t router) {
@@ -106,7 +108,8 @@ void HeadRoutes::look_ahead(Packet& packet, std::uint32_t router) {
   packet.ahead = {port, routing_.all_vcs()};
 }
 
-void HeadRoutes::route(std::uint32_t vc) {
+void HeadRoutes::route(std::uint32_t vc, std::optional<Cycle> before) {
+  before_ = before;
   InVc& in = routers_.in_vcs[vc];
   Packet& packet = packets_[in.front];
   const std::uint32_t router = routers_.router_of(vc);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "machine/network/flit/packets.h"
@@ -38,8 +39,9 @@ class HeadRoutes {
       look_ahead(packet, router);
     }
   }
-  /// Says where the front packet of an input VC goes next.
-  void route(std::uint32_t vc);
+  /// Says where the front packet of an input VC goes next. `before`: with the queues as they were
+  /// before the flits of this step left.
+  void route(std::uint32_t vc, std::optional<Cycle> before = std::nullopt);
   /// Returns the output that a head asks for, with its open VCs; no VCs if it has to wait.
   Candidate open_output(std::uint32_t vc);
   /// Returns the escape that a head asks for behind its output, with its open VCs.
@@ -85,6 +87,7 @@ class HeadRoutes {
   bool draws_at_routers_;
   std::vector<std::uint32_t> next_port_;  ///< of fixed routing, by router and node, once asked for
   Candidates candidates_;                 ///< of the head that is looked at
+  std::optional<Cycle> before_;           ///< of route()
 };
 
 }  // namespace orrery::flit

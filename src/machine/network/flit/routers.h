@@ -72,6 +72,8 @@ struct OutPort {
   bool counts_credits = true;   ///< not of a node with room for a round trip
   Cycle next_arrival = 0;       ///< with speed-up, earliest arrival of the next flit
   std::uint64_t flits = 0;
+  Cycle sent_step = -1;    ///< of the last flits, where heads draw by router
+  std::uint32_t sent = 0;  ///< flits of that step
 };
 
 /// Output ports are channels, then ports to nodes, then ports from nodes; input ports go by router,

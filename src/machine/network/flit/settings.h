@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/names.h"
@@ -135,6 +136,8 @@ struct RouterSettings {
   /// Allocations of a router in a cycle, at least 1; 1.5 is one and two in turn. What passes the
   /// switch faster than the link waits at the output.
   double internal_speedup = 1;
+  /// Flits by which ugal favours the minimal way; none: BookSim's number for the topology.
+  std::optional<std::int64_t> ugal_bias{};
   bool hold_switch_for_packet = false;  ///< a packet's flits that are there follow without asking
   bool wait_for_tail_credit = false;  ///< an output VC is free when its buffer downstream is empty
   FlowControl flow_control = FlowControl::wormhole;

@@ -14,6 +14,7 @@
 #include "machine/copy_time.h"
 #include "random_plans.h"
 #include "simulate/simulate.h"
+#include "workload/memory/block_memory.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/step_clock.h"
@@ -232,6 +233,27 @@ TEST(QuickBound, TakesMachinesWithoutAHost) {
   const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
   ASSERT_TRUE(bound);
   EXPECT_GT(*bound, Time(0));
+  EXPECT_LE(*bound, simulated_time(c, *machine));
+}
+
+TEST(QuickBound, CopiesOutAndBackStandBetweenAForwardAndItsBackward) {
+  // Two stages of 16 chunks, a layer each. A layer goes to the host when its forward ends, and
+  // comes back before the backward after it begins, since loads wait for all earlier stores: of the
+  // 16 m forwards of the first stage all but the 2 (2 - 1) + 15 x 2 = 32 before the first backward,
+  // at 1 GB/s, are followed by two copies.
+  Case c{"layers on a slow host", "dgx-h100", *zoo::load_model("llama-3-8b"), {}};
+  c.plan = {.pp = 2, .chunks = 16, .global_batch = 8, .sequence = 4096};
+  c.plan.schedule = plan::Schedule::interleaved;
+  c.plan.attention = zoo::AttentionKernel::flash;
+  c.plan.offload_activations = 1;
+  auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  machine->device.memory[1].bandwidth = Bandwidth(1e9);
+  const auto memories = footprint::block_memories(c.model, c.plan);
+  const Time copy = memories.plain[plan::kFirstLayerBlock].kept / Bandwidth(1e9);
+  const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
+  ASSERT_TRUE(bound);
+  EXPECT_GE(*bound, copy * (2 * (16 * 8 - 32)));
   EXPECT_LE(*bound, simulated_time(c, *machine));
 }
 

@@ -23,6 +23,7 @@ struct StageWork {
   Time all{0};
   Time lone{0};  ///< of all microbatches: what passes without another beside them wait for
   std::int64_t most_lone = 0;  ///< of a chunk's passes of one direction
+  std::int64_t lone_forwards = 0;
   Time copied{0};
 };
 
@@ -83,6 +84,7 @@ StageWork work_of(const plan::Plan& plan, const PlanCosts& costs, std::size_t st
       const LonePasses& lone = (*costs.lone)[stage];
       work.lone += waits(chunks[c].forward, copy) * lone.forwards[c] +
                    waits(chunks[c].backward, copy) * lone.backwards[c];
+      work.lone_forwards += lone.forwards[c];
       work.most_lone = std::max({work.most_lone, lone.forwards[c], lone.backwards[c]});
     }
     work.least_forward = std::min(work.least_forward, forward);
@@ -158,6 +160,11 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
     const Time beside = std::max(lane, exchanged);  // of kernels, at the least
     bound = std::max({bound, lane, load.host * shape.microbatches,
                       path + load.lost_beside(beside, path, shape.microbatches)});
+    if (costs.lone != nullptr) {
+      const std::int64_t pairs = shape.pieces() - work.lone_forwards;
+      const Time passes = work.all * shape.microbatches + work.lone + load.pair_waits * pairs;
+      bound = std::max(bound, before + passes + drain + finish);
+    }
     if (costs.own_ports && !plan.fuse_communication) {
       const Time stored = copy_of(plan, load.kept(), costs.machine);
       bound = std::max(bound, load.on_ports(states[s], stored, shape.microbatches));

@@ -99,7 +99,7 @@ double share_in_pairs(std::uint64_t seed, int count) {
 
 TEST(QuickBound, IsNeverAboveTheSimulationInPairs) {
   // Exchanges hide beside other microbatches, but for passes that are alone.
-  EXPECT_GE(share_in_pairs(38, 40), 0.5);
+  EXPECT_GE(share_in_pairs(38, 40), 0.83);
 }
 
 TEST(QuickBound, SlowIsNeverAboveTheSimulationInPairs) {
@@ -255,6 +255,25 @@ TEST(QuickBound, CopiesOutAndBackStandBetweenAForwardAndItsBackward) {
   ASSERT_TRUE(bound);
   EXPECT_GE(*bound, copy * (2 * (16 * 8 - 32)));
   EXPECT_LE(*bound, simulated_time(c, *machine));
+}
+
+TEST(QuickBound, APairOfPassesWaitsForWhatItsOtherHalfIsTooShortToHide) {
+  // Experts behind a switch of 20 GB/s: beside a block's forward another microbatch's backward
+  // runs, in turn, wherever one would wait. Kernels, lanes and passes that are alone say 77 % of
+  // the step.
+  Case c{"pairs behind a switch", "dgx-h100", *zoo::load_model("mixtral-8x7b"), {}};
+  c.plan = {.dp = 8, .ep = 8, .etp = 1, .global_batch = 64, .sequence = 4096};
+  c.plan.attention = zoo::AttentionKernel::flash;
+  c.plan.overlap_ep = plan::OverlapExperts::microbatch;
+  auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  machine->network.front().bandwidth = Bandwidth(20e9);
+  const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
+  ASSERT_TRUE(bound);
+  const Time truth = simulated_time(c, *machine);
+  fmt::print("a bound of pairs is {:.3f} of the simulated time\n", *bound / truth);
+  EXPECT_LE(*bound, truth);
+  EXPECT_GE(*bound, truth * 0.9);
 }
 
 TEST(QuickBound, KnowsNothingOfThePlansBefore) {

@@ -39,6 +39,18 @@ BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key, Placem
       run.begin = std::min(Time(0), shorter.chain - run.each.chain * parallel::kBlockRuns.front());
     }
   }
+  costs.pairs_.resize(blocks->pairs.size());
+  for (std::size_t kind = plan::kFirstLayerBlock; kind < costs.pairs_.size(); ++kind) {
+    for (std::size_t plain = 0; plain < costs.pairs_[kind].size(); ++plain) {
+      const auto& lists = blocks->pairs[kind][plain];
+      const PassCost shorter = timer.cost_of(blocks->lists[index_of(lists.front())]);
+      PassCost each = timer.cost_of(blocks->lists[index_of(lists.back())]);
+      each -= shorter;
+      costs.pairs_[kind][plain] = {
+          .each = each.chain - each.kernels,
+          .begin = std::min(Time(0), shorter.chain - each.chain * parallel::kBlockRuns.front())};
+    }
+  }
   return costs;
 }
 
@@ -88,6 +100,25 @@ PassCost BlockCosts::all_passes(std::int64_t layers, std::int64_t chunks) const 
   }
   cost.chain += begin * std::max<std::int64_t>(0, chunks - 1);
   return cost;
+}
+
+Time BlockCosts::pair_waits(const plan::ModelPart& forward, const plan::ModelPart& backward,
+                            std::int64_t recomputed) const {
+  const bool ends = forward.embedding || forward.head || backward.embedding || backward.head;
+  const std::int64_t beside = std::min(forward.layers, backward.layers) - (ends ? 1 : 0);
+  Time waits{0};
+  const PairRun* before = nullptr;
+  for (std::int64_t i = 0; i < beside && !pairs_.empty(); ++i) {
+    const std::int64_t back = backward.layers - 1 - i;
+    const plan::BlockKind kind = kinds_[index_of(forward.first_layer + i)];
+    const bool alike = kind == kinds_[index_of(backward.first_layer + back)];
+    const PairRun* run = alike ? &pairs_[kind][back < recomputed ? 0 : 1] : nullptr;
+    if (run != nullptr) {
+      waits += run->each + (run != before ? run->begin : Time(0));
+    }
+    before = run;
+  }
+  return std::max(Time(0), waits);
 }
 
 PassCost BlockCosts::weights(const plan::ModelPart& part) const {

@@ -29,6 +29,11 @@ class BlockCosts {
   /// Returns the least that any cut of the model into so many chunks takes: all of its passes,
   /// nothing recomputed. The chain's time is a lower bound, the rest is exact.
   PassCost all_passes(std::int64_t layers, std::int64_t chunks) const;
+  /// Returns what compute waits for, and loses beside exchanges, while a forward runs beside a
+  /// backward of other layers whose first so many recompute, layer by layer: beyond the kernels of
+  /// both. 0 for plans without such pairs.
+  Time pair_waits(const plan::ModelPart& forward, const plan::ModelPart& backward,
+                  std::int64_t recomputed) const;
   /// Returns the weight gradients of schedules that split the backward; else nothing.
   PassCost weights(const plan::ModelPart& part) const;
 
@@ -37,6 +42,11 @@ class BlockCosts {
   struct Run {
     PassCost each;
     Time begin{0};  ///< of the chain; not above 0
+  };
+  /// A run of n pairs of layers waits for n each + begin.
+  struct PairRun {
+    Time each{0};
+    Time begin{0};  ///< not above 0
   };
   /// A pass of blocks (BlockPass), or their weight gradients alone.
   static constexpr std::size_t kWeights = parallel::kBlockPasses;
@@ -49,6 +59,7 @@ class BlockCosts {
   std::vector<plan::BlockKind> kinds_;                 ///< by layer
   std::vector<std::array<Run, kPasses>> runs_;         ///< by kind
   std::array<std::array<PassCost, kPasses>, 2> ends_;  ///< embedding and head
+  std::vector<std::array<PairRun, 2>> pairs_;          ///< by kind, as BlockLists::pairs
 };
 
 }  // namespace orrery::estimate

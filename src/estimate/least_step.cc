@@ -23,31 +23,48 @@ struct StageWork {
   Time all{0};
   Time lone{0};  ///< of all microbatches: what passes without another beside them wait for
   std::int64_t most_lone = 0;  ///< of a chunk's passes of one direction
+  std::int64_t lone_forwards = 0;
   Time copied{0};
-  Time passes{0};  ///< without what they wait for copies
 };
 
-/// Returns what a stage waits for, over the step, between a forward and the backward right after
-/// it: its chunk's last layer goes to the host, then the other chunk's last comes back, since loads
-/// begin when all earlier stores are done. In schedules of forwards and backwards in turn.
-Time least_turns(const plan::Plan& plan, const PlanCosts& costs, std::size_t stage) {
-  const plan::PipelineShape shape = plan::pipeline_shape(plan);
-  const plan::ScheduleRow& row = row_of(shape.schedule);
-  if (plan.offload_activations <= 0 || hides_exchanges(plan) || row.warmup == nullptr) {
-    return Time(0);
-  }
-  Bytes least = Bytes::max();
-  for (const ChunkPasses& chunk : costs.loads[stage].chunks) {
-    least = std::min(least, chunk.kept_last);
-  }
-  const Time copy = least * plan.offload_activations / machine::fastest_tier(costs.machine, 1);
-  const std::int64_t turns = shape.pieces() - plan::warmup(shape, static_cast<std::int64_t>(stage));
-  return copy * 2 * turns;
+/// Returns the time of copying what layers keep to the host, as far as the plan says, or back.
+Time copy_of(const plan::Plan& plan, Bytes kept, const machine::Machine& machine) {
+  return plan.offload_activations > 0
+             ? kept * plan.offload_activations / machine::fastest_tier(machine, 1)
+             : Time(0);
 }
 
-/// Returns what a pass waits for beyond its least time.
-Time waits(const PassTimes& pass) {
-  return std::max(Time(0), pass.chain - pass.least);
+/// A Turn is a forward and the backward right after it at the least, where the chunks of a stage
+/// are copied to the host: what they take beyond the passes of work_of().
+///
+///   forward    until all of its layers are stored: the last one's store begins when it ends
+///   backward   the last layer's load, which waits for all earlier stores; then its kernels, or the
+///              other layers' loads, one after the other
+///
+/// With the head behind the layers nothing is known of either: it runs beside these copies.
+Time least_turn(const plan::Plan& plan, const PlanCosts& costs, std::size_t stage) {
+  Time forward = Time::max();
+  Time backward = Time::max();
+  const std::vector<ChunkPasses>& chunks = costs.loads[stage].chunks;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const ChunkPasses& chunk = chunks[c];
+    if (costs.parts[stage][c].head) {
+      return Time(0);
+    }
+    const Time all = copy_of(plan, chunk.kept, costs.machine);
+    const Time last = copy_of(plan, chunk.kept_last, costs.machine);
+    const Time least = least_copy(plan, costs.parts[stage][c].layers, chunk.kept, costs.machine);
+    forward = std::min(
+        forward, std::max(chunk.forward.least + last, all) - std::max(chunk.forward.least, least));
+    backward = std::min(backward, std::max(chunk.backward.least + last, all) -
+                                      std::max(chunk.backward.least, least));
+  }
+  return forward + backward;
+}
+
+/// Returns what a pass that is alone waits for beyond its least time: collectives, or copies.
+Time waits(const PassTimes& pass, Time copy) {
+  return std::max(Time(0), std::max(pass.chain, copy) - pass.least);
 }
 
 StageWork work_of(const plan::Plan& plan, const PlanCosts& costs, std::size_t stage) {
@@ -60,22 +77,46 @@ StageWork work_of(const plan::Plan& plan, const PlanCosts& costs, std::size_t st
     const Time backward =
         hides ? chunks[c].backward.least : std::max(chunks[c].backward.least, copy);
     if (c == 0) {  // the first and the last pass of a step, which are alone
-      work.first_forward = forward + (costs.lone ? waits(chunks[c].forward) : Time(0));
-      work.first_backward = backward + (costs.lone ? waits(chunks[c].backward) : Time(0));
+      work.first_forward = forward + (costs.lone ? waits(chunks[c].forward, copy) : Time(0));
+      work.first_backward = backward + (costs.lone ? waits(chunks[c].backward, copy) : Time(0));
     }
     if (costs.lone != nullptr) {
       const LonePasses& lone = (*costs.lone)[stage];
-      work.lone += waits(chunks[c].forward) * lone.forwards[c] +
-                   waits(chunks[c].backward) * lone.backwards[c];
+      work.lone += waits(chunks[c].forward, copy) * lone.forwards[c] +
+                   waits(chunks[c].backward, copy) * lone.backwards[c];
+      work.lone_forwards += lone.forwards[c];
       work.most_lone = std::max({work.most_lone, lone.forwards[c], lone.backwards[c]});
     }
     work.least_forward = std::min(work.least_forward, forward);
     work.back += backward;
     work.all += forward + backward;
-    work.copied += copy;
-    work.passes += chunks[c].forward.least + chunks[c].backward.least;
+    work.copied += copy_of(plan, chunks[c].kept, costs.machine);
   }
   return work;
+}
+
+/// Returns a bound of plans with activations on the host whose schedule has forwards and backwards
+/// in turn; else 0:  max over stages of  fill + m w + turns + drain + finish.
+Time least_turning(const plan::Plan& plan, const PlanCosts& costs) {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  const plan::ScheduleRow& row = row_of(shape.schedule);
+  if (plan.offload_activations <= 0 || hides_exchanges(plan) || row.warmup == nullptr) {
+    return Time(0);
+  }
+  Time finish = Time::max();
+  for (const StageState& state : costs.states) {
+    finish = std::min(finish, state.finish);
+  }
+  Time ends{0};  // fill and drain
+  Time bound{0};
+  for (std::size_t s = 0; s < costs.parts.size(); ++s) {
+    const StageWork work = work_of(plan, costs, s);
+    const std::int64_t turns = shape.pieces() - plan::warmup(shape, static_cast<std::int64_t>(s));
+    bound = std::max(
+        bound, ends + work.all * shape.microbatches + least_turn(plan, costs, s) * turns + finish);
+    ends += work.first_forward + work.first_backward;
+  }
+  return bound;
 }
 
 }  // namespace
@@ -119,10 +160,13 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
     const Time beside = std::max(lane, exchanged);  // of kernels, at the least
     bound = std::max({bound, lane, load.host * shape.microbatches,
                       path + load.lost_beside(beside, path, shape.microbatches)});
+    if (costs.lone != nullptr) {
+      const std::int64_t pairs = shape.pieces() - work.lone_forwards;
+      const Time passes = work.all * shape.microbatches + work.lone + load.pair_waits * pairs;
+      bound = std::max(bound, before + passes + drain + finish);
+    }
     if (costs.own_ports && !plan.fuse_communication) {
-      const Time stored = plan.offload_activations > 0 ? load.kept() * plan.offload_activations /
-                                                             machine::fastest_tier(costs.machine, 1)
-                                                       : Time(0);
+      const Time stored = copy_of(plan, load.kept(), costs.machine);
       bound = std::max(bound, load.on_ports(states[s], stored, shape.microbatches));
     }
     if (drains && costs.lone == nullptr) {
@@ -138,25 +182,7 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
     fill += work.first_forward;
     drain += drains ? work.first_backward : Time(0);
   }
-  return bound;
-}
-
-Time least_turning(const plan::Plan& plan, const PlanCosts& costs) {
-  const std::int64_t microbatches = plan::pipeline_shape(plan).microbatches;
-  Time finish = Time::max();
-  for (const StageState& state : costs.states) {
-    finish = std::min(finish, state.finish);
-  }
-  Time fill{0};
-  Time bound{0};
-  for (std::size_t s = 0; s < costs.parts.size(); ++s) {
-    const StageWork work = work_of(plan, costs, s);
-    const Time turns = least_turns(plan, costs, s);
-    bound = turns > Time(0) ? std::max(bound, fill + work.passes * microbatches + turns + finish)
-                            : bound;
-    fill += work.first_forward;
-  }
-  return bound;
+  return std::max(bound, least_turning(plan, costs));
 }
 
 }  // namespace orrery::estimate

@@ -12,15 +12,6 @@ namespace orrery::estimate {
 /// Returns the bound on the step, as quick_bound.h defines it. Requires costs of Sharing::alone.
 Time least_step(const plan::Plan& plan, const PlanCosts& costs);
 
-/// Returns a bound beside it, of plans with activations on the host whose schedule has forwards and
-/// backwards in turn; else 0. After each forward its last layer's copy goes out, and then the
-/// backward's last layer's copy comes in, since loads begin when all earlier stores are done:
-///
-///   max over stages of  fill + m w + turns + finish
-///
-/// A search that finds its plans by it looks at those that copy all: it is for proofs.
-Time least_turning(const plan::Plan& plan, const PlanCosts& costs);
-
 /// Returns the time of the copies of a chunk's activations, one way, of one microbatch: what a pass
 /// cannot run ahead of, since a layer waits for the copy of the last but one before it.
 Time least_copy(const plan::Plan& plan, std::int64_t layers, Bytes kept,

@@ -21,9 +21,12 @@
 ///
 /// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone
 /// count, but for passes that have no other beside them (lone_passes.h), and what kernels lose
-/// beside the exchanges. Schedules that split the backward have no drain; dualpipe fills from both
-/// ends. With offload F and B are no shorter than the copies of all but two of a chunk's layers,
-/// and behind the last backward come gradients to the host and its update (offload.h).
+/// beside the exchanges; or what a layer's forward and another's backward wait for in turn, as
+/// their steps are listed. Schedules that split the backward have no drain; dualpipe fills from
+/// both ends. With offload F and B are no shorter than the copies of all but two of a chunk's
+/// layers, a step than all copies of one way, and between a forward and the backward right after it
+/// the last layer goes out and comes back; behind the last backward come gradients to the host and
+/// its update (offload.h).
 ///
 /// Ignores what a schedule adds to that: messages, reductions beside the last backward, gathers
 /// ahead. Each term is a path of dependencies of the run but for two that are only tested: runs are

@@ -95,8 +95,7 @@ PassTimes StageLoads::times_of(const PassCost& cost) const {
 
 void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const {
   const PassCost forward = blocks.forward(part);
-  const PassCost backward =
-      blocks.backward(part, recomputed == 0 ? part.layers : std::max<std::int64_t>(recomputed, 0));
+  const PassCost backward = blocks.backward(part, recomputed_of(part));
   load.chunks.push_back({.forward = times_of(forward),
                          .backward = times_of(backward),
                          .weights = times_of(blocks.weights(part)).least,
@@ -110,6 +109,16 @@ void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const
   add(load, forward, !plan.fuse_communication);
   add(load, backward, !plan.fuse_communication);
   load.host += chunk.forward.host + chunk.backward.host;
+}
+
+Time StageLoads::pair_waits(const std::vector<plan::ModelPart>& chunks) const {
+  Time least = Time::max();
+  for (const plan::ModelPart& forward : chunks) {
+    for (const plan::ModelPart& backward : chunks) {
+      least = std::min(least, blocks.pair_waits(forward, backward, recomputed_of(backward)));
+    }
+  }
+  return least;
 }
 
 /// Says whether two stages have the same blocks in the same chunks.
@@ -170,6 +179,9 @@ std::vector<StagePasses> StageLoads::all(Placement& placement) const {
     }
     for (const plan::ModelPart& part : parts[stage]) {
       add_chunk(part, loads[stage]);
+    }
+    if (hides && !plan.fuse_communication) {
+      loads[stage].pair_waits = pair_waits(parts[stage]);
     }
   }
   const bool shares_ports = own_ports && !plan.fuse_communication;

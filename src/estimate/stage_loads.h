@@ -50,6 +50,7 @@ struct StagePasses {
   Time exchanges{0};  ///< of tokens, where kernels beside them are slower
   std::array<Time, kSlowdowns.size()> by_slowdown{};
   Time host{0};
+  Time pair_waits{0};               ///< of a forward beside a backward, beyond their kernels
   PortTimes ports{};                ///< of the blocks' collectives and the messages that it sends
   std::array<CopyUse, 2> copies{};  ///< out, in; load 0: beside the network
 
@@ -80,6 +81,11 @@ struct StageLoads {
   Bytes kept_by_layer(const plan::ModelPart& part, std::int64_t layer) const;
   PassTimes times_of(const PassCost& cost) const;
   void add_chunk(const plan::ModelPart& part, StagePasses& load) const;
+  /// Returns what the pair of a stage's chunks waits for that waits least.
+  Time pair_waits(const std::vector<plan::ModelPart>& chunks) const;
+  std::int64_t recomputed_of(const plan::ModelPart& part) const {
+    return recomputed == 0 ? part.layers : std::max<std::int64_t>(recomputed, 0);
+  }
   bool are_alike(const std::vector<plan::ModelPart>& one,
                  const std::vector<plan::ModelPart>& other) const;
   /// A message between stages costs this; by number of its way.

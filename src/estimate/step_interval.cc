@@ -272,7 +272,7 @@ std::vector<PieceTimes> least_pieces(const plan::Plan& plan, const PlanCosts& co
 }  // namespace
 
 Time least_interval(const plan::Plan& plan, const PlanCosts& costs) {
-  const Time closed = std::max(least_step(plan, costs), least_turning(plan, costs));
+  const Time closed = least_step(plan, costs);
   if (plan.pp == 1 || row_of(plan.schedule).both_ends) {  // whose blocks are whole
     return closed;
   }

@@ -14,6 +14,7 @@
 #include "machine/copy_time.h"
 #include "random_plans.h"
 #include "simulate/simulate.h"
+#include "workload/memory/block_memory.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/step_clock.h"
@@ -98,7 +99,7 @@ double share_in_pairs(std::uint64_t seed, int count) {
 
 TEST(QuickBound, IsNeverAboveTheSimulationInPairs) {
   // Exchanges hide beside other microbatches, but for passes that are alone.
-  EXPECT_GE(share_in_pairs(38, 40), 0.5);
+  EXPECT_GE(share_in_pairs(38, 40), 0.83);
 }
 
 TEST(QuickBound, SlowIsNeverAboveTheSimulationInPairs) {
@@ -233,6 +234,46 @@ TEST(QuickBound, TakesMachinesWithoutAHost) {
   ASSERT_TRUE(bound);
   EXPECT_GT(*bound, Time(0));
   EXPECT_LE(*bound, simulated_time(c, *machine));
+}
+
+TEST(QuickBound, CopiesOutAndBackStandBetweenAForwardAndItsBackward) {
+  // Two stages of 16 chunks, a layer each. A layer goes to the host when its forward ends, and
+  // comes back before the backward after it begins, since loads wait for all earlier stores: of the
+  // 16 m forwards of the first stage all but the 2 (2 - 1) + 15 x 2 = 32 before the first backward,
+  // at 1 GB/s, are followed by two copies.
+  Case c{"layers on a slow host", "dgx-h100", *zoo::load_model("llama-3-8b"), {}};
+  c.plan = {.pp = 2, .chunks = 16, .global_batch = 8, .sequence = 4096};
+  c.plan.schedule = plan::Schedule::interleaved;
+  c.plan.attention = zoo::AttentionKernel::flash;
+  c.plan.offload_activations = 1;
+  auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  machine->device.memory[1].bandwidth = Bandwidth(1e9);
+  const auto memories = footprint::block_memories(c.model, c.plan);
+  const Time copy = memories.plain[plan::kFirstLayerBlock].kept / Bandwidth(1e9);
+  const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
+  ASSERT_TRUE(bound);
+  EXPECT_GE(*bound, copy * (2 * (16 * 8 - 32)));
+  EXPECT_LE(*bound, simulated_time(c, *machine));
+}
+
+TEST(QuickBound, APairOfPassesWaitsForWhatItsOtherHalfIsTooShortToHide) {
+  // Experts behind a switch of 20 GB/s: beside a block's forward another microbatch's backward
+  // runs, in turn, wherever one would wait. Kernels, lanes and passes that are alone say 77 % of
+  // the step.
+  Case c{"pairs behind a switch", "dgx-h100", *zoo::load_model("mixtral-8x7b"), {}};
+  c.plan = {.dp = 8, .ep = 8, .etp = 1, .global_batch = 64, .sequence = 4096};
+  c.plan.attention = zoo::AttentionKernel::flash;
+  c.plan.overlap_ep = plan::OverlapExperts::microbatch;
+  auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  machine->network.front().bandwidth = Bandwidth(20e9);
+  const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
+  ASSERT_TRUE(bound);
+  const Time truth = simulated_time(c, *machine);
+  fmt::print("a bound of pairs is {:.3f} of the simulated time\n", *bound / truth);
+  EXPECT_LE(*bound, truth);
+  EXPECT_GE(*bound, truth * 0.9);
 }
 
 TEST(QuickBound, KnowsNothingOfThePlansBefore) {

@@ -33,6 +33,9 @@ class Blocks {
       for (std::size_t i = 0; i < kBlockRuns.size(); ++i) {
         append_passes(kind, i, passes);
       }
+      if (result_->draft.interleaves_pairs && !splits_) {
+        append_pairs(kind);
+      }
       if (splits_) {
         std::array<int, kBlockRuns.size()>& weights = result_->weights.emplace_back();
         for (std::size_t i = 0; i < kBlockRuns.size(); ++i) {
@@ -57,6 +60,20 @@ class Blocks {
         passes[pass][i] = append(kind, static_cast<BlockPass>(pass), layer ? kBlockRuns[i] : 1);
       } else {
         passes[pass][i] = passes[pass][0];
+      }
+    }
+  }
+
+  void append_pairs(plan::BlockKind kind) {
+    auto& pairs = result_->pairs.emplace_back();
+    for (std::size_t i = 0; i < kBlockRuns.size() && kind >= plan::kFirstLayerBlock; ++i) {
+      const ChunkDraft& forward = run_of(kind, kBlockRuns[i]);
+      const ChunkDraft& plain = run_of(kind, kBlockRuns[i]);
+      pairs[1][i] = append(pair_steps(result_->draft, forward, plain, "pair", 0));
+      pairs[0][i] = pairs[1][i];
+      if (recomputes(kind)) {
+        const ChunkDraft& again = run_of(kind, kBlockRuns[i], true);
+        pairs[0][i] = append(pair_steps(result_->draft, forward, again, "pair", 0));
       }
     }
   }

@@ -41,6 +41,10 @@ struct BlockLists {
   /// Holds the list of weight gradients by BlockKind and length, for schedules that split the
   /// backward; else none.
   std::vector<std::array<int, kBlockRuns.size()>> weights{};
+  /// Holds the list of a forward beside a backward of as many layers of a kind, by length: where
+  /// they recompute, then where they do not. For plans that may run passes in pairs; of what is no
+  /// layer nothing is in it.
+  std::vector<std::array<std::array<int, kBlockRuns.size()>, 2>> pairs{};
 };
 
 /// The lowering passes that make blocks: tensor to recompute. Requires a checked plan. Messages of

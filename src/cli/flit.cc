@@ -205,7 +205,7 @@ class FlitCommand : public Command {
   static report::FlitReport report_of(const flit::Experiment& experiment,
                                       const flit::Prepared& prepared) {
     report::FlitReport report;
-    report.routing = name_of(prepared.routing.algorithm());
+    report.routing = name_of(prepared.routing.traits().algorithm);
     report.routers = static_cast<std::size_t>(prepared.graph->routers);
     report.nodes = prepared.graph->nodes.size();
     report.notes = experiment.notes;

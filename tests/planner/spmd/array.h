@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -24,11 +25,15 @@ struct Array {
   }
   std::int64_t extent(int d) const { return shape[static_cast<std::size_t>(d)]; }
   int rank() const { return static_cast<int>(shape.size()); }
-  double& at(const Shape& index) { return values[offset(index)]; }
-  double at(const Shape& index) const { return values[offset(index)]; }
+  double& at(const Shape& index) { return values[offset(index.data())]; }
+  double at(const Shape& index) const { return values[offset(index.data())]; }
+  double& at(std::initializer_list<std::int64_t> index) { return values[offset(index.begin())]; }
+  double at(std::initializer_list<std::int64_t> index) const {
+    return values[offset(index.begin())];
+  }
 
  private:
-  std::size_t offset(const Shape& index) const {
+  std::size_t offset(const std::int64_t* index) const {
     std::int64_t position = 0;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       position = position * shape[d] + (shape[d] == 1 ? 0 : index[d]);  // size 1: broadcast
@@ -110,16 +115,17 @@ inline std::optional<Array> einsum(const std::string& formula, const Array& a, c
       }
     }
   }
-  const auto pick = [&](const std::string& name, const Shape& from) {
-    Shape index;
-    for (const char letter : name) {
-      index.push_back(from[letters.find(letter)]);
+  Shape own[3];  // index of each operand and of the result
+  const auto pick = [&](std::size_t operand, const Shape& from) -> const Shape& {
+    own[operand].clear();
+    for (const char letter : names[operand]) {
+      own[operand].push_back(from[letters.find(letter)]);
     }
-    return index;
+    return own[operand];
   };
-  Array result(pick(names[2], extents));
+  Array result(pick(2, extents));
   for_each_index(extents, [&](const Shape& index) {
-    result.at(pick(names[2], index)) += a.at(pick(names[0], index)) * b.at(pick(names[1], index));
+    result.at(pick(2, index)) += a.at(pick(0, index)) * b.at(pick(1, index));
   });
   return result;
 }
@@ -173,8 +179,9 @@ inline Array layer_norm(const Array& x, const Array& weight, const Array& bias) 
     double mean = 0;
     double square = 0;
     for (index.back() = 0; index.back() < width; ++index.back()) {
-      mean += x.at(index) / static_cast<double>(width);
-      square += x.at(index) * x.at(index) / static_cast<double>(width);
+      const double value = x.at(index);
+      mean += value / static_cast<double>(width);
+      square += value * value / static_cast<double>(width);
     }
     return (own - mean) / std::sqrt(square - mean * mean + 1e-5) * weight.at({column}) +
            bias.at({column});

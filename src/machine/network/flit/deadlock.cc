@@ -284,7 +284,7 @@ std::string explain_waiting(const Engine& engine) {
 }
 
 DependencyCheck check_dependencies(const Routing& routing) {
-  return routing.is_ordered() ? DependencyCheck{} : Dependencies(routing).check();
+  return routing.traits().is_ordered() ? DependencyCheck{} : Dependencies(routing).check();
 }
 
 }  // namespace orrery::flit

@@ -28,9 +28,9 @@ struct DependencyCheck {
 
 /// Returns whether waiting can go in a circle: every channel and class of virtual channels that a
 /// packet may hold, with those that it may want next, for all pairs of nodes and all that routing
-/// may draw (Dally & Seitz 1987), unless they are known to be in one order (Routing::is_ordered).
-/// For an adaptive routing these are the channels of its escapes, with those that a packet may want
-/// next there after any other hops (Duato 1993).
+/// may draw (Dally & Seitz 1987), unless they are known to be in one order
+/// (RoutingTraits::is_ordered). For an adaptive routing these are the channels of its escapes, with
+/// those that a packet may want next there after any other hops (Duato 1993).
 DependencyCheck check_dependencies(const Routing& routing);
 
 }  // namespace orrery::flit

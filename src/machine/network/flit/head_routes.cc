@@ -25,13 +25,13 @@ HeadRoutes::HeadRoutes(const Routing& routing, const std::vector<PacketKind>& ki
       routers_(routers),
       packets_(packets),
       random_(seed),
-      looks_ahead_(routers.settings.routing_delay == 0 && !routing.is_adaptive()),
-      depends_on_vc_(routing.depends_on_vc()),
+      looks_ahead_(routers.settings.routing_delay == 0 && !routing.traits().is_adaptive()),
+      depends_on_vc_(routing.traits().depends_on_vc()),
       draws_at_routers_(routers.settings.routing_delay > 0 &&
-                        (routing.draws_en_route() || routing.draws_at_start())) {
+                        (routing.traits().draws_en_route() || routing.traits().draws_at_start())) {
   const RouterGraph& graph = routing.graph();
   if (const std::size_t ports = static_cast<std::size_t>(graph.routers) * graph.nodes.size();
-      routing.is_fixed() && kinds_.empty() && ports <= kMostNextPorts) {
+      routing.traits().is_fixed() && kinds_.empty() && ports <= kMostNextPorts) {
     next_port_.assign(ports, kNone);
   }
 }
@@ -56,7 +56,7 @@ void HeadRoutes::start(Packet& packet) {
         wait_ahead(packet.route, router) - wait_ahead(last_first, router);  // as many hops
     packet.route.phase = more > 0 || (more == 0 && random_.below(2) == 0) ? 1 : 0;
   }
-  if (!routing_.compares() || packet.route.via == router) {
+  if (!routing_.traits().compares() || packet.route.via == router) {
     return;
   }
   const Comparison rule = comparison_of(routing_.graph().shape);
@@ -116,7 +116,7 @@ void HeadRoutes::route(std::uint32_t vc, std::optional<Cycle> before) {
   if (draws_at_routers_ && packet.hops == 0) {
     start(packet);
   }
-  if (routing_.is_adaptive()) {
+  if (routing_.traits().is_adaptive()) {
     return;
   }
   if (!looks_ahead_) {
@@ -131,7 +131,7 @@ void HeadRoutes::route(std::uint32_t vc, std::optional<Cycle> before) {
 Candidate HeadRoutes::open_output(std::uint32_t vc) {
   const InVc& in = routers_.in_vcs[vc];
   Packet& packet = packets_[in.front];
-  if (!routing_.is_adaptive()) {
+  if (!routing_.traits().is_adaptive()) {
     return {in.port, routers_.open_vcs({in.port, in.vcs}, packet.flits)};
   }
   next_hop(packet.route, kind_of(packet), routers_.router_of(vc));
@@ -157,7 +157,7 @@ Candidate HeadRoutes::open_output(std::uint32_t vc) {
 
 void HeadRoutes::outputs_of(std::uint32_t vc, Candidates& into) const {
   const InVc& in = routers_.in_vcs[vc];
-  if (!routing_.is_adaptive()) {
+  if (!routing_.traits().is_adaptive()) {
     into.add(in.port, in.vcs);
     if (const Candidate& escape = packets_[in.front].escape; escape.vcs != 0) {
       into.add(escape.port, escape.vcs);

@@ -63,7 +63,7 @@ class HeadRoutes {
   /// A head's output is drawn where its routing_delay ends.
   bool draws_at_routers() const { return draws_at_routers_; }
   /// Returns whether the order in which heads pass the switch matters to what is drawn.
-  bool draws_in_passing() const { return looks_ahead_ && routing_.draws_en_route(); }
+  bool draws_in_passing() const { return looks_ahead_ && routing_.traits().draws_en_route(); }
 
  private:
   static constexpr std::size_t kMostNextPorts = 1U << 14U;

@@ -38,7 +38,8 @@ LoopRoutes::LoopRoutes(const Routing& routing, const RouterSettings& router,
   }
   const std::int64_t room = 2 * longest + router.credit_delay + router.routing_delay + 8 +
                             kPacketsOfRoom * packet_flits(packaging.packet, packaging.flit);
-  possible_ = router.sw_alloc_delay == 1 && router.buffer >= room && !routing.is_adaptive();
+  possible_ =
+      router.sw_alloc_delay == 1 && router.buffer >= room && !routing.traits().is_adaptive();
 }
 
 const LoopRoute& LoopRoutes::between(std::uint32_t source, std::uint32_t target) {

@@ -50,6 +50,10 @@ constexpr auto named_values(Shape) {
   });
 }
 
+constexpr bool is_grid(Shape shape) {
+  return shape == Shape::mesh || shape == Shape::torus || shape == Shape::cmesh;
+}
+
 struct Channel {
   std::int32_t source = 0;  ///< routers
   std::int32_t target = 0;

@@ -6,7 +6,7 @@ namespace orrery::flit {
 Sources::Sources(const RouterGraph& graph, std::uint32_t classes, Routers& routers,
                  Packets& packets, HeadRoutes& routes, Calendar& calendar)
     : classes_(classes),
-      draws_first_vc_(routes.routing().draws_first_vc()),
+      draws_first_vc_(routes.routing().traits().draws_first_vc()),
       routers_(routers),
       packets_(packets),
       routes_(routes),

@@ -10,10 +10,10 @@ VcAllocation::VcAllocation(Routers& routers, HeadRoutes& routes)
     : routers_(routers),
       routes_(routes),
       resting_(routers.ports),
-      rests_(routes.routing().algorithm() !=
+      rests_(routes.routing().traits().algorithm !=
                  Algorithm::adaptive &&  // which may find room elsewhere
              (routers.settings.speculation == Speculation::none || routers.settings.spec_check_vc)),
-      escapes_(routes.routing().has_escapes()),
+      escapes_(routes.routing().traits().has_escapes()),
       by_turns_(!escapes_ && routers.settings.vc_allocator <= Allocator::select &&
                 routers.goes_by_turns(routers.settings.vc_arbiter) &&
                 !routers.settings.vc_prioritize_empty) {

@@ -115,7 +115,7 @@ TEST(FlitDeadlock, OrderedRoutesAreFreeByAllPairs) {
     int ordered = 0;
     for (const Named<Algorithm>& named : kNames<Algorithm>) {
       const auto routing = Routing::make(*graph, named.value, 4);
-      if (routing && routing->is_ordered()) {
+      if (routing && routing->traits().is_ordered()) {
         ++ordered;
         EXPECT_FALSE(is_circular_by_pairs(*routing)) << topology << " " << named.name;
       }

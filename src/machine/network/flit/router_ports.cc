@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Routing prepares here what it needs once: where a router's ports lead, and its tables of hops.
-#include <fmt/format.h>
+#include "machine/network/flit/router_ports.h"
 
 #include <algorithm>
 
-#include "machine/network/flit/routing.h"
-
 namespace orrery::flit {
 namespace {
-
-constexpr std::uint32_t kNoPort = UINT32_MAX;
-constexpr std::int32_t kMostTableRouters = 4096;  // of which two tables take 134 MB
 
 // The port that each channel leaves by, in the order in which the makers list channels.
 
@@ -130,44 +124,24 @@ std::vector<std::size_t> port_numbers(const RouterGraph& graph, std::size_t& rad
 
 }  // namespace
 
-Result<void> Routing::prepare() {
-  const std::vector<std::size_t> ports = port_numbers(*graph_, radix_);
-  const auto routers = static_cast<std::size_t>(graph_->routers);
-  ports_.assign(routers * radix_, kNoPort);
+RouterPorts::RouterPorts(const RouterGraph& graph) {
+  const std::vector<std::size_t> ports = port_numbers(graph, radix_);
+  channels_.assign(static_cast<std::size_t>(graph.routers) * radix_, kNoChannel);
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    ports_[static_cast<std::size_t>(graph_->channels[i].source) * radix_ + ports[i]] =
+    channels_[static_cast<std::size_t>(graph.channels[i].source) * radix_ + ports[i]] =
         static_cast<std::uint32_t>(i);
   }
-  const bool table = algorithm_ == Algorithm::min && graph_->shape != Shape::dragonfly;
-  const bool lists = algorithm_ == Algorithm::nca && graph_->shape == Shape::tree;
-  if ((table || lists || algorithm_ == Algorithm::up_down) && graph_->routers > kMostTableRouters) {
-    return fail(fmt::format("routing {} keeps a table for {} routers at most, found {}",
-                            name_of(algorithm_), kMostTableRouters, graph_->routers));
+  if (!is_grid(graph.shape) && graph.shape != Shape::flattened_butterfly) {
+    return;
   }
-  if (table || algorithm_ == Algorithm::up_down) {
-    table_ = table ? HopTable::shortest(*graph_) : HopTable::up_down(*graph_);
-    if (const auto cut = table_.cut_off(*graph_)) {
-      return fail(fmt::format("routing {}: no way from router {} to router {}", name_of(algorithm_),
-                              graph_->router_name(cut->first), graph_->router_name(cut->second)));
-    }
-    return {};
-  }
-  if (lists) {
-    nearer_ = NearerChannels(*graph_);
-  }
-  const Shape shape = graph_->shape;
-  if (shape == Shape::mesh || shape == Shape::torus || shape == Shape::cmesh ||
-      shape == Shape::flattened_butterfly) {
-    dimensions_ = graph_->extents.size();
-    for (std::int32_t router = 0; router < graph_->routers; ++router) {
-      std::int32_t rest = router;
-      for (const std::int32_t extent : graph_->extents) {
-        coordinates_.push_back(rest % extent);
-        rest /= extent;
-      }
+  dimensions_ = graph.extents.size();
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    std::int32_t rest = router;
+    for (const std::int32_t extent : graph.extents) {
+      coordinates_.push_back(rest % extent);
+      rest /= extent;
     }
   }
-  return {};
 }
 
 }  // namespace orrery::flit

@@ -14,6 +14,10 @@ that holds HELD of them (of e the narrowest factor, so that one long tail does n
 by the weight 1 / (1 + F / DRAW), F its folds. A fold is one table, machine and first key column (mostly the model); rows of a fold weigh 1 / sqrt(rows of the fold), since they are
 wrong together.
 
+Bytes (kinds memory_, reserved_ and driver_ of what is trained) have a model of their own: their errors come from tensors that are left
+out, which depends on shapes and settings, so that rows of one machine and table with equal predictions are one fold, and sigma is how far the
+nearest HELD_BYTES of a kind are off over 1.2816. A kind without rows has the largest sigma of the others.
+
 Tables in UNSTATED are left out: settings that decide their level (batch, machine, what bound the run) are not published, so
 that their errors are those of an assumption. So are the times of UNSTATED_LOADS, whose submitters choose the load.
 
@@ -35,7 +39,8 @@ DRAW = 1.0
 SPREAD = 1.0
 HELD = 0.85
 FLOOR = 0.02  # identical settings of two submitters differ by 2.1 % on the median; their memory does not
-BYTES = ("memory", "reserved")
+BYTES = [f"{figure}_{job}" for figure in ("memory", "reserved", "driver") for job in ("adapters", "dense", "experts")]
+HELD_BYTES = 0.8
 EIGHTY = 1.2815515655446004
 UNSTATED = ("training_primus_schedules", "training_primus_projection", "large_runs_recalled", "megatron_sc21_table2")
 UNSTATED_LOADS = ("serving_mlperf_v5_1",)
@@ -51,7 +56,8 @@ class Row:
         self.e = sign * math.log(row["published"] / row["predicted"])
         self.error = abs(row["predicted"] / row["published"] - 1)
         self.key = row["key"]
-        self.fold = (table, self.machine, row["key"].split(" ")[0])
+        own = f"{row['predicted']:.6g}" if self.kind in BYTES else row["key"].split(" ")[0]
+        self.fold = (table, self.machine, own)
         self.weight = 1.0
 
     def names(self):
@@ -72,9 +78,9 @@ def read(paths):
                 if row["scored"] and not row["problem"] and row["kind"] and row["predicted"] > 0 and row["published"] > 0
                 and (row["rate"] or table["table"] not in UNSTATED_LOADS)
             ]
-    sizes = collections.Counter(row.fold for row in rows)
+    sizes = collections.Counter((row.kind in BYTES, row.fold) for row in rows)
     for row in rows:
-        row.weight = 1 / math.sqrt(sizes[row.fold])
+        row.weight = 1 / math.sqrt(sizes[(row.kind in BYTES, row.fold)])
     return rows
 
 
@@ -98,8 +104,21 @@ def rests(rows):
     return {kind: sums[kind][0] / sums[kind][1] if sums[kind][1] > 0 else every for kind in {row.kind for row in rows}}
 
 
+def spreads(rows):
+    """Of bytes, by kind: what holds HELD_BYTES of the weight of |e|, over what holds so much of a normal distribution."""
+    found = {}
+    for kind in BYTES:
+        some = sorted((row for row in rows if row.kind == kind), key=lambda row: abs(row.e))
+        upto = list(itertools.accumulate(row.weight for row in some))
+        if some:
+            found[kind] = abs(some[bisect.bisect_left(upto, HELD_BYTES * upto[-1] * (1 - 1e-12))].e) / EIGHTY
+    return {kind: found.get(kind, max(found.values())) for kind in BYTES} if found else {}
+
+
 def variances(rows):
-    """By cause and name, with what is left inside groups held fixed."""
+    """By cause and name, with what is left inside groups held fixed; of bytes the spread of each kind alone."""
+    bytes_of = spreads(rows)
+    rows = [row for row in rows if row.kind not in BYTES]
     rest = rests(rows)
     combinations = collections.defaultdict(lambda: [0.0, 0.0])  # weights and weighted squares of e
     for row in rows:
@@ -116,6 +135,7 @@ def variances(rows):
                 sums[cause][name][0] += share * share * squares + weight * part * (1 - share)
                 sums[cause][name][1] += weight
         parts = {cause: {name: up / down for name, (up, down) in sums[cause].items()} for cause in CAUSES}
+    parts["kind"].update({kind: spread * spread for kind, spread in bytes_of.items()})
     return parts, rest
 
 
@@ -153,6 +173,8 @@ class Fit:
 
     def sigma(self, names):
         """What no row has is as uncertain as the most uncertain that one has."""
+        if names[0] in BYTES:
+            return math.sqrt(self.parts["kind"][names[0]])
         known = [self.parts[cause].get(name, max(self.parts[cause].values())) for cause, name in zip(CAUSES, names)]
         return math.sqrt(sum(known) + self.rest.get(names[0], max(self.rest.values())))
 
@@ -209,7 +231,7 @@ def write(rows, fit):
         print(f"  {kind}: {math.sqrt(variance):.3f}")
     print("cells:")
     for (kind, framework, origin), (count, low, high) in fit.cells.items():
-        print(f"  - {{kind: {kind}, framework: {framework}, origin: {origin}, rows: {count}, low: {low:.3f}, high: {high:.3f}}}")
+        print(f"  - {{kind: {kind}, framework: {framework}, origin: {origin}, rows: {count}, low: {low:.4f}, high: {high:.4f}}}")
     print("validated:")
     for (table, machine, framework, kind), group in sorted(groups_of(rows).items()):
         print(f"  - {{table: {table}, machine: {machine}, kind: {kind}, framework: {framework}, origin: {group[0].origin}, "

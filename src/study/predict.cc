@@ -106,6 +106,12 @@ double activation_gib(const std::vector<footprint::StageMemory>& stages) {
          kGibibyte;
 }
 
+StepFigure figure_of(Measure measure) {
+  return measure == Measure::reserved_gib ? StepFigure::reserved
+         : measure == Measure::driver_gib ? StepFigure::driver
+                                          : StepFigure::allocated;
+}
+
 Result<Prediction> predict_memory(const TableCase& run, Measure measure,
                                   const machine::Machine& machine) {
   const Result<zoo::Model> model = run.model();
@@ -124,10 +130,7 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
   }
   Prediction prediction{.value = activation_gib(*stages),
                         .oom = !footprint::check_fits(*stages, machine).has_value(),
-                        .causes = causes_of(*model, run.plan, machine, true)};
-  if (measure == Measure::reserved_gib || measure == Measure::driver_gib) {
-    prediction.causes.kind = "reserved";
-  }
+                        .causes = causes_of(*model, run.plan, machine, figure_of(measure))};
   if (is_memory(measure)) {
     prediction.value = held(*stages, run.plan, footprint::reserve_bytes(*model, run.plan), measure);
   } else if (measure == Measure::state_gib) {

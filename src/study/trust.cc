@@ -44,8 +44,10 @@ std::string without_release(const std::string& name) {
 }
 
 /// Equal settings take unequal times, but the same bytes.
+constexpr std::array<std::string_view, 3> kBytes{"memory_", "reserved_", "driver_"};
+
 bool is_bytes(std::string_view kind) {
-  return kind == "memory" || kind == "reserved";
+  return std::ranges::any_of(kBytes, [&](std::string_view of) { return kind.starts_with(of); });
 }
 
 double square(double value) {
@@ -68,11 +70,13 @@ std::string kernel_origin(const machine::Machine& machine, const std::string& fo
 }
 
 Causes causes_of(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine,
-                 bool memory) {
-  return {.kind = memory               ? "memory"
-                  : plan.lora_rank > 0 ? "adapters"
-                  : model.experts > 0  ? "experts"
-                                       : "dense",
+                 StepFigure figure) {
+  const bool memory = figure != StepFigure::time;
+  const std::string_view of = memory ? kBytes[static_cast<std::size_t>(figure) - 1] : "";
+  const std::string_view job = plan.lora_rank > 0  ? "adapters"
+                               : model.experts > 0 ? "experts"
+                                                   : "dense";
+  return {.kind = std::string(of) + std::string(job),
           .framework = without_release(plan.framework),
           .origin = memory ? std::string(name_of(plan.autograd))
                            : kernel_origin(machine, format_of(plan)),
@@ -227,11 +231,12 @@ std::vector<Validated> ErrorModel::nearest(const Causes& causes) const {
 }
 
 Trust ErrorModel::trust(const Causes& causes) const {
+  const bool bytes = is_bytes(causes.kind);
   Trust trust{.causes = causes,
               .sigma = {.kind = sigma_of(kinds_, causes.kind),
-                        .framework = sigma_of(frameworks_, causes.framework),
-                        .origin = sigma_of(origins_, causes.origin),
-                        .rest = sigma_of(rests_, causes.kind)},
+                        .framework = bytes ? 0 : sigma_of(frameworks_, causes.framework),
+                        .origin = bytes ? 0 : sigma_of(origins_, causes.origin),
+                        .rest = bytes ? 0 : sigma_of(rests_, causes.kind)},
               .nearest = nearest(causes),
               .p95 = causes.lone ? std::optional(kLongest) : std::nullopt};
   const auto cell = std::ranges::find_if(cells_, [&](const Cell& one) {
@@ -242,7 +247,7 @@ Trust ErrorModel::trust(const Causes& causes) const {
   trust.rows = cell == cells_.end() ? 0 : cell->rows;
   trust.low = cell == cells_.end() ? -half : cell->low;
   trust.high = cell == cells_.end() ? half : cell->high;
-  if (!is_bytes(causes.kind)) {
+  if (!bytes) {
     trust.low = std::min(trust.low, -floor_);
     trust.high = std::max(trust.high, floor_);
   }

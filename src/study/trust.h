@@ -3,14 +3,18 @@
 /// (configs/trust/errors.yaml, which tools/fit_trust.py writes).
 ///
 ///   e = ln(measured / predicted) of a time or a number of bytes
-///   sigma^2 = kind^2 + framework^2 + origin^2 + rest^2
+///   sigma^2 = kind^2 + framework^2 + origin^2 + rest^2;  of bytes kind^2
 ///
-///   kind       what is predicted: a step of a dense model, of experts, of adapters; memory that
-///              tensors take, and that an allocator or the driver holds; a measure of serving
+///   kind       what is predicted: a step of a dense model, of experts, of adapters; the bytes of
+///              such a step that tensors take, that an allocator and that the driver holds; a
+///              measure of serving
 ///   framework  whose run it is; of none the plan says which, "none"
 ///   origin     whether the kernels' coefficients of the machine are fitted to kernels measured on
 ///              it or inferred from those of another; of memory, whose autograd keeps tensors
 ///   rest       what differs between rows that have all of these and the machine in common
+///
+/// Errors of bytes come from tensors that are left out, not from kernels, so that nothing of a
+/// time's error is in theirs: kind is how far four of five rows of that kind are off.
 ///
 /// interval80 = predicted x exp([low, high]), which 80 % of such rows lie in: the narrowest one of
 /// a combination that has rows, drawn towards -+1.2816 sigma where it has few; else -+1.2816
@@ -25,6 +29,7 @@
 /// Ignores:  that errors of unlike shapes of one machine go together; jitter between devices.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,9 +43,12 @@
 
 namespace orrery::study {
 
+/// StepFigure is what of a training step is predicted.
+enum class StepFigure : std::uint8_t { time, allocated, reserved, driver };
+
 /// Causes name what an error comes from.
 struct Causes {
-  std::string kind;       ///< "dense"
+  std::string kind;       ///< "dense", "reserved_dense"
   std::string framework;  ///< "nemo"
   std::string origin;     ///< "fitted" or "inferred"; of memory "pytorch"
   std::string machine;    ///< its name
@@ -48,9 +56,9 @@ struct Causes {
 };
 /// `format` is that of the GEMMs' coefficients: "", "fp8", "fp8_block", "fp4".
 std::string kernel_origin(const machine::Machine& machine, const std::string& format);
-/// Returns the causes of a training step's error, or of its memory's.
+/// Returns the causes of a training step's error, or of one of its bytes.
 Causes causes_of(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine,
-                 bool memory = false);
+                 StepFigure figure = StepFigure::time);
 /// Returns the causes of the error of a measure of serving; `engine` is its name.
 Causes causes_of(Measure measure, const std::string& engine, const machine::Machine& machine);
 

@@ -62,28 +62,45 @@ TEST(Trust, SpreadOfSingleStepsIsKnownOfOneDeviceUnderPyTorch) {
   ASSERT_TRUE(spread());
   EXPECT_DOUBLE_EQ(spread()->least, 1.02);
   EXPECT_DOUBLE_EQ(spread()->most, 1.21);
-  EXPECT_FALSE(model().trust(causes_of(small, plan, box, true)).p95);
+  EXPECT_FALSE(model().trust(causes_of(small, plan, box, StepFigure::allocated)).p95);
   plan.dp = 2;
   EXPECT_FALSE(spread());
   plan = {.autograd = plan::Autograd::transformer_engine};
   EXPECT_FALSE(spread());
 }
 
-TEST(Trust, BytesHaveNoFloor) {
+TEST(Trust, BytesHaveNeitherAFloorNorTheErrorsOfTimes) {
   const ErrorModel errors = *parse_config(R"(floor: 0.02
-kinds: {memory: 0.0}
-frameworks: {none: 0.0}
-origins: {pytorch: 0.0}
-rests: {memory: 0.01}
+kinds: {dense: 0.3, memory_dense: 0.01, memory_adapters: 0.05}
+frameworks: {none: 0.1}
+origins: {pytorch: 0.1}
+rests: {dense: 0.1}
 cells:
-  - {kind: memory, framework: none, origin: pytorch, rows: 9, low: -0.001, high: 0.003}
+  - {kind: memory_dense, framework: none, origin: pytorch, rows: 9, low: -0.001, high: 0.003}
 validated: []
 )",
                                           "errors.yaml", ConfigSyntax::yaml)
                                  .and_then(ErrorModel::parse);
-  const Trust trust = errors.trust({"memory", "none", "pytorch", "box"});
+  const Trust trust = errors.trust({"memory_dense", "none", "pytorch", "box"});
   EXPECT_DOUBLE_EQ(trust.low, -0.001);
   EXPECT_DOUBLE_EQ(trust.high, 0.003);
+  // Without rows of its own: what adapters' bytes are off by, not a time's 1.28 sqrt(0.05^2 + 3
+  // 0.1^2).
+  const Trust alone = errors.trust({"memory_adapters", "none", "pytorch", "box"});
+  EXPECT_NEAR(alone.high, kEightyPercent * 0.05, 1e-12);
+}
+
+TEST(Trust, FiguresOfAStepAndJobsAreKindsOfTheirOwn) {
+  zoo::Model small;
+  const machine::Machine box;
+  plan::Plan plan{.autograd = plan::Autograd::pytorch};
+  EXPECT_EQ(causes_of(small, plan, box, StepFigure::allocated).kind, "memory_dense");
+  EXPECT_EQ(causes_of(small, plan, box, StepFigure::driver).origin, "pytorch");
+  small.experts = 8;
+  EXPECT_EQ(causes_of(small, plan, box, StepFigure::reserved).kind, "reserved_experts");
+  EXPECT_EQ(causes_of(small, plan, box).kind, "experts");
+  plan.lora_rank = 16;
+  EXPECT_EQ(causes_of(small, plan, box, StepFigure::driver).kind, "driver_adapters");
 }
 
 TEST(Trust, NoIntervalIsNarrowerThanTheFloor) {

@@ -103,6 +103,7 @@ class OperatorSteps {
 
   void forward(const OperatorLayouts& layouts, std::int64_t shards) {
     unpack();
+    cast_weight();
     if (plan::is_quantized(plan_, op_)) {
       quantize_weights();
       const std::int64_t inputs = op_.gemm.batch * op_.gemm.m * op_.gemm.k;
@@ -187,6 +188,15 @@ class OperatorSteps {
     const Bytes bytes = plan::unpacking_bytes(plan_, plan::weight_elements(op_), backward);
     if (bytes > Bytes(0)) {
       quantize("_unpack_weight", {.bytes = bytes, .kernels = 1});
+      steps_.back().reads = steps_.back().writes = Value::none;
+    }
+  }
+
+  /// Autocast copies weights into the compute type in every forward pass.
+  void cast_weight() {
+    if (plan_.autocast && op_.has_weight && plan::is_trained(op_)) {
+      const Bytes both = graph::size_of(plan_.master_type) + graph::size_of(plan_.compute_type);
+      push(streamed("_cast_weight", both * plan::weight_elements(op_), 1), Part::other);
       steps_.back().reads = steps_.back().writes = Value::none;
     }
   }
@@ -276,10 +286,29 @@ class OperatorSteps {
     // A tied head has no parameters of its own but does have a weight gradient.
     const std::int64_t apart = std::max(op_.parameters, plan::weight_elements(op_)) - fused;
     const Bytes buffer = graph::size_of(plan_.grad_type);
+    const Bytes made = graph::size_of(plan_.compute_type);
+    if (plan::gradients_come_and_go(plan_)) {
+      hand_over(apart, buffer);
+      return;
+    }
     accumulate("_epilogue", buffer * fused * (2 * kExposedEpilogue), 0);
     // FSDP2 copies into the reduction's buffer what others add to one.
     const int passes = plan::copies_shards(plan_) && plan_.shard_grads != 1 ? 1 : 2;
-    accumulate("_accumulate", (graph::size_of(plan_.compute_type) + passes * buffer) * apart, 1);
+    accumulate("_accumulate", (made + passes * buffer) * apart, 1);
+  }
+
+  /// A gradient that comes anew in each step takes no sum (AccumulateGrad of PyTorch), but a cast
+  /// where the product gives another type, and for a table that two products share.
+  void hand_over(std::int64_t parameters, Bytes wide) {
+    const Bytes made = graph::size_of(plan_.compute_type);
+    const bool casts = op_.has_weight && made != wide;
+    const bool shares = op_.has_weight && op_.parameters == 0;
+    const Bytes moved = (casts ? made + wide : Bytes(0)) + (shares ? 3 * wide : Bytes(0));
+    if (moved > Bytes(0)) {
+      push(streamed("_gradient", moved * parameters, (casts ? 1 : 0) + (shares ? 1 : 0)),
+           Part::accumulate);
+      steps_.back().reads = steps_.back().writes = Value::none;
+    }
   }
 
   void accumulate(const char* suffix, Bytes bytes, int kernels) {

@@ -134,6 +134,7 @@ plan::Plan block_key(const plan::Plan& plan) {
   key.overlap_p2p = key.overlap_grad_reduce = key.overlap_param_gather = false;
   key.bucket = plain.bucket;
   key.quantized_params = false;
+  key.free_gradients = plan::gradients_come_and_go(plan);
   key.data_parallel_update = plain.data_parallel_update;
   key.local_steps = plain.local_steps;
   key.shard_outer = key.quantized_gather = key.quantized_reduce = false;

@@ -11,11 +11,12 @@
 ///   Adam            reads the gradient g; reads and writes parameter M and two moments m:
 ///                   g + 2 M + 4 m bytes each (master_type, moment_type; all fp32: 28); other
 ///                   optimizers by plan/optimizer.h
-///   cast            mixed precision: reads the master's parameters, writes the compute copies
+///   cast            mixed precision: reads the master's parameters, writes the compute copies;
+///                   autocast makes these in every forward pass
 ///   offload_optimizer: clip, Adam and cast run on the host (offload.h), or, with states in remote
 ///                   memory, on the device in pieces between their loads and stores (remote.h)
 ///   gather          ZeRO 1 and 2: all-gather of the updated parameters, unless overlapped
-///   clear           writes the gradient buffer
+///   clear           writes the gradient buffer, but where gradients come and go
 /// With a smaller master or moments the kernels take the gradients as they are (Transformer
 /// Engine's FusedAdam in Megatron's precision-aware optimizer). A 16-bit master of 16-bit
 /// parameters is these parameters: there is no cast. The scales of 8-bit moments, one per block of
@@ -82,7 +83,7 @@ void append_update(std::vector<Step>& steps, const plan::Plan& plan, const Optim
   steps.push_back(optimizer_step(std::string(name_of(plan.optimizer)),
                                  plan::update_bytes(plan, gradient, share.local, share.matrices),
                                  plan.moment_type));
-  if (has_master(plan)) {
+  if (has_master(plan) && !plan.autocast) {
     steps.push_back(optimizer_step("cast_parameters",
                                    graph::size_of(plan.master_type) * share.local + share.copies));
   }
@@ -129,6 +130,9 @@ void append_norm(std::vector<Step>& steps, const plan::Plan& plan, std::int64_t 
 }
 
 void append_clear(std::vector<Step>& steps, const plan::Plan& plan, const OptimizerShare& share) {
+  if (plan::gradients_come_and_go(plan)) {
+    return;
+  }
   const std::int64_t cleared = plan.zero >= 2 ? share.local : share.whole;
   steps.push_back(optimizer_step("clear_gradients", graph::size_of(plan.grad_type) * cleared));
 }

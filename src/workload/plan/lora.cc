@@ -133,12 +133,13 @@ zoo::ModelOperator sum_of(const zoo::ModelOperator& base, const Plan& plan, int 
     op.backward_bytes = 2 * result;
     return op;
   }
-  // The product, the sum with W's result and its cast; the cast of dY and the product.
+  // The product, the sum with W's result and its cast; the cast of dY, of that of W's result back
+  // to its type (autograd's validate_outputs), and the product.
   const Bytes single = graph::size_of(graph::DataType::fp32) * elements;
   op.forward_kernels = 3 * matrices;
-  op.backward_kernels = 2 * matrices;
+  op.backward_kernels = 3 * matrices;
   op.forward_bytes = 5 * single + 2 * result;
-  op.backward_bytes = 3 * single + result;
+  op.backward_bytes = 4 * single + 2 * result;
   return op;
 }
 

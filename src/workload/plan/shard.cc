@@ -53,6 +53,21 @@ void write_out_norms(std::vector<zoo::ModelOperator>& operators) {
   }
 }
 
+/// Under autocast the residual stream, norms and their gradients are fp32: twice the bytes, and a
+/// kernel that casts for the products behind a norm, 3 passes of 16 bits. A compiler leaves what a
+/// layer reads and writes in fp32.
+void widen_residual(const zoo::Model& model, const Plan& plan, zoo::ModelOperator& op) {
+  if (op.role == graph::OperatorRole::residual) {
+    op.forward_bytes += 2 * hidden_bytes(model, plan);
+  } else if (op.kind == graph::OperatorKind::norm && op.role != graph::OperatorRole::norm_heads) {
+    const Bytes x = op.forward_bytes / 2;
+    op.forward_bytes += (plan.fused_kernels ? 1 : 5) * x;
+    op.backward_bytes += plan.fused_kernels ? x : op.backward_bytes + 3 * x;
+    op.forward_kernels += plan.fused_kernels ? 0 : 1;
+    op.backward_kernels += plan.fused_kernels ? 0 : 1;
+  }
+}
+
 /// Gives a rotation its modules' kernels. Backward of transformers' rotate_half: 9 kernels of 15
 /// passes a tensor, since every half is padded with zeros and added.
 void use_rotation(const zoo::Model& model, const Plan& plan, zoo::ModelOperator& op) {
@@ -186,6 +201,11 @@ std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& p
     blocks[kind] = with_adapters(std::move(blocks[kind]), plan, kind);
   }
   for (zoo::ModelGraph& block : blocks) {
+    for (zoo::ModelOperator& op : block.operators) {
+      if (plan.autocast && plan.autograd == Autograd::pytorch) {
+        widen_residual(model, plan, op);
+      }
+    }
     if (writes_out_norms(model, plan)) {
       write_out_norms(block.operators);
     }

@@ -141,6 +141,51 @@ TEST(LowerBlock, OfAGptLayerGathersWhatIsKeptBesideInputGradients) {
   }
 }
 
+Bytes bytes_of(const std::vector<Step>& steps, const std::string& name) {
+  const auto step = std::ranges::find(steps, name, [](const Step& one) { return one.node.name; });
+  return step == steps.end() ? Bytes(0) : step->node.operators[0].bytes;
+}
+
+TEST(LowerBlock, GradientsThatComeAndGoAreHandedOver) {
+  // One microbatch whose gradients exist from backward to update: no sum, and in bf16 no kernel at
+  // all; in fp32 a cast of each product's, 2 + 4 bytes, where an accumulation would move 2 + 4 + 4.
+  const plan::Plan sums = flash({.grad_type = graph::DataType::fp32});
+  plan::Plan hands = sums;
+  hands.free_gradients = true;
+  const Bytes added = bytes_of(lowered(plain_gpt(), sums).steps.backward, "fc1_gemm_accumulate");
+  ASSERT_GT(added, Bytes(0));
+  const Lowered cast = lowered(plain_gpt(), hands);
+  EXPECT_EQ(10 * bytes_of(cast.steps.backward, "fc1_gemm_gradient"), 6 * added);
+  EXPECT_EQ(bytes_of(cast.steps.backward, "fc1_gemm_accumulate"), Bytes(0));
+  hands.grad_type = graph::DataType::bf16;
+  EXPECT_EQ(bytes_of(lowered(plain_gpt(), hands).steps.backward, "fc1_gemm_gradient"), Bytes(0));
+  hands.global_batch = 2 * hands.microbatch * hands.dp;
+  EXPECT_GT(bytes_of(lowered(plain_gpt(), hands).steps.backward, "fc1_gemm_accumulate"), Bytes(0));
+}
+
+TEST(LowerBlock, AutocastCastsWeightsAndHasAWideResidualStream) {
+  // A weight's copy, 4 + 2 bytes. A norm of x bytes read and x written: as much again in fp32, and
+  // a cast of its result, 3 x; the residual sum reads and writes fp32. Compiled: one x, no kernel.
+  plan::Plan plan = flash({.autograd = plan::Autograd::pytorch, .fused_kernels = false});
+  const Lowered narrow = lowered(plain_gpt(), plan);
+  plan.master_params = plan.autocast = true;
+  const Lowered wide = lowered(plain_gpt(), plan);
+  const auto forward = [](const Lowered& layer, const char* name) {
+    return bytes_of(layer.steps.forward, name);
+  };
+  const Bytes norm = forward(narrow, "mlp_norm");
+  EXPECT_EQ(forward(narrow, "fc1_gemm_cast_weight"), Bytes(0));
+  EXPECT_EQ(forward(wide, "fc1_gemm_cast_weight").value(),
+            6 * plan::weight_elements(
+                    *std::ranges::find(wide.own, "fc1_gemm", &zoo::ModelOperator::name)));
+  EXPECT_EQ(2 * forward(wide, "mlp_norm"), 7 * norm);
+  EXPECT_EQ(forward(wide, "mlp_bias_residual"), forward(narrow, "mlp_bias_residual") + norm);
+  EXPECT_EQ(bytes_of(wide.steps.backward, "mlp_norm_backward"),
+            2 * bytes_of(narrow.steps.backward, "mlp_norm_backward") + 3 * norm / 2);
+  plan.fused_kernels = true;
+  EXPECT_EQ(2 * forward(lowered(plain_gpt(), plan), "mlp_norm"), 3 * norm);
+}
+
 TEST(LowerBlock, AnAdapterFollowsTheProductBesideItsGather) {
   // Two pieces. Of qkv, which has an adapter, the frozen product runs beside the gather, and the
   // adapter takes what came; proj's sum is cut as without one.

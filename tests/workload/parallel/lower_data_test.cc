@@ -187,6 +187,19 @@ TEST(LowerOptimizer, HalfPrecisionGradientsBecomeSinglePrecisionFirst) {
   EXPECT_EQ(bytes("average_gradients"), Bytes(4 * kAll));
 }
 
+TEST(LowerOptimizer, GradientsThatComeAndGoAreNotClearedAndAutocastCopiesInTheForward) {
+  plan::Plan plan = data_parallel(0, false);
+  const auto has = [&](const char* name) {
+    return find_node(lowered(small_gpt(2), plan, {.skip = {"fuse"}}), name) != nullptr;
+  };
+  plan.global_batch = plan.microbatch * plan.dp;
+  EXPECT_TRUE(has("clear_gradients"));
+  EXPECT_TRUE(has("cast_parameters"));
+  plan.free_gradients = plan.master_params = plan.autocast = true;
+  EXPECT_FALSE(has("clear_gradients"));
+  EXPECT_FALSE(has("cast_parameters"));
+}
+
 // ---- Shards of fewer ranks than dp.
 
 Bytes moved(const graph::Workload& workload) {

@@ -156,6 +156,12 @@ TEST(LowerLora, EveryMatrixOfTransformersHasItsOwnLaunches) {
     EXPECT_EQ(operator_named(fused, name).kernels, 1) << name;
     EXPECT_EQ(operator_named(apart, name).kernels, 3) << name;
   }
+  // Of each matrix, in bytes an element: forward the product (4 + 4), the sum (4 + 2 + 4), the cast
+  // (4 + 2); backward the cast of dY (2 + 4), of the gradient of W's result (4 + 2), the product (4
+  // + 4).
+  const graph::Operator& sum = operator_named(apart, "qkv_gemm_lora_sum_backward");
+  EXPECT_EQ(sum.kernels, 9);
+  EXPECT_EQ(24 * sum.bytes, 20 * operator_named(apart, "qkv_gemm_lora_sum").bytes);
 }
 
 TEST(LowerLora, TheEmbeddingHasNoBackward) {

@@ -274,7 +274,7 @@ class Compare : public Command {
     return networks;
   }
 
-  /// A file of whatever name, or a shipped plan. JSON begins with a brace.
+  /// A file of whatever name, or a shipped plan. JSON begins with a brace, unless named YAML.
   static Result<ConfigNode> load(const std::string& name) {
     std::error_code ignored;
     const auto path = std::filesystem::exists(name, ignored) ? Result<std::string>(name)
@@ -283,7 +283,8 @@ class Compare : public Command {
         .and_then([](const std::string& file) { return read_file(file); })
         .and_then([&](const std::string& text) {
           const std::size_t first = text.find_first_not_of(" \t\r\n");
-          const bool json = first != std::string::npos && text[first] == '{';
+          const bool json = first != std::string::npos && text[first] == '{' &&
+                            !path->ends_with(".yaml") && !path->ends_with(".yml");
           return parse_config(text, *path, json ? ConfigSyntax::json : ConfigSyntax::yaml);
         });
   }

@@ -6,6 +6,7 @@
 #include "cli/plan_flags.h"
 #include "cli/step_flags.h"
 #include "cli/tokens_flag.h"
+#include "machine/compute/device.h"
 #include "report/goodput.h"
 
 namespace orrery::cli {
@@ -18,7 +19,8 @@ constexpr const char* kRunPlanExamples =
     "--tp 8 --pp 16 \\\n"
     "                  --recompute-modules layernorm --mtbf '50677 h' --restart 600s \\\n"
     "                  --checkpoint-to nvme --checkpoint-through host\n"
-    "  orrery run-plan --tokens 300B --model llama-3-8b --machine aws-p5 --devices 64 --json\n";
+    "  orrery run-plan --tokens 300B --model llama-3-8b --machine aws-p5 --devices 64 --zero 2 "
+    "--json\n";
 
 class RunPlanned : public Command {
  public:
@@ -99,7 +101,12 @@ class RunPlanned : public Command {
   /// Returns of how many devices the stated price is.
   std::int64_t read_price(const goodput::Question& question, machine::Machine& machine,
                           Error& mistakes) const {
+    const std::size_t before = mistakes.mistakes.size();
     take("--price-per-hour", price_, machine.device.price_per_hour, mistakes);
+    if (price_ && before == mistakes.mistakes.size() &&
+        compute::is_unknown(machine.device.price_per_hour)) {
+      mistakes.add(wrong_value("--price-per-hour", *price_, "more than 0"));
+    }
     bool of_node = false;
     take("--price-of-node", price_of_node_, of_node, mistakes);
     if (!price_) {

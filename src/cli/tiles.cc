@@ -26,9 +26,12 @@ class Tiles : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    const tiles::Problem problem = fields_.read(mistakes);
+    tiles::Problem problem = fields_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
+    }
+    if (const std::int64_t all = problem.all_tiles(); !fields_.given("rows") && all > 0) {
+      problem.rows = (problem.rows + all - 1) / all * all;
     }
     const auto outcome = tiles::run(problem);
     if (!outcome) {

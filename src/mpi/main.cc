@@ -48,13 +48,7 @@ CLI::App* declare_rounds(CLI::App& app, RoundRun& rounds, int processes) {
   command
       ->add_option("--workers", task.workers, "a power of two, at least the processes; default 8")
       ->check(CLI::Range(Count{1}, Count{1024}))
-      ->check(power_of_two)
-      ->check([processes](const std::string& text) {
-        Count workers = 0;
-        return CLI::detail::lexical_cast(text, workers) && workers % processes == 0
-                   ? ""
-                   : "expected a multiple of the processes: " + text;
-      });
+      ->check(power_of_two);
   command->add_option("--steps", task.steps, "of each worker; default 960")
       ->check(CLI::Range(Count{1}, Count{10'000'000}));
   command->add_option("--tau", rounds.taus, "steps of a round; default 4,24,48")
@@ -76,7 +70,13 @@ CLI::App* declare_rounds(CLI::App& app, RoundRun& rounds, int processes) {
       ->check(CLI::Range(Count{0}, Count{1} << 27));
   command->add_option("--seed", task.seed, "of samples and weights; default 1");
   command->add_flag("--overlap", rounds.overlap, "times of local_sgd and of co2, polled and not");
-  command->callback([&rounds] {  // times are those of rounds after the first
+  command->callback([&rounds, processes] {  // of what is not given, too
+    if (rounds.task.workers % processes != 0) {
+      throw CLI::ValidationError("--workers", "expected a multiple of the processes, " +
+                                                  std::to_string(processes) + ": " +
+                                                  std::to_string(rounds.task.workers));
+    }
+    // Times are those of rounds after the first.
     const Count most = rounds.task.steps / 2;
     if (const Count tau = std::ranges::max(rounds.taus); tau > most) {
       throw CLI::ValidationError(

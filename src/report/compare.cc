@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "report/lines.h"
+#include "report/report.h"
 #include "simulate/network_model.h"
 
 namespace orrery::report {
@@ -101,6 +102,9 @@ class ComparisonText : Lines {
       const study::RunFigures& run = all_.runs[i];
       line("{}  {}: {} on {} devices of {}, network {}", letter_of(i), run.source, run.model,
            run.devices, run.machine, run.network);
+      if (!run.hypothetical.empty()) {
+        line("   {}", run.hypothetical);
+      }
     }
     networks();
     plan();
@@ -254,6 +258,7 @@ void declare(const study::Comparison& comparison, Fields& fields) {
         fields.field("machine", "name of the machine", run.machine);
         fields.field("devices", "accelerators", run.devices);
         fields.field("network", "model of the network; `orrery list networks`", run.network);
+        fields.when(!run.hypothetical.empty(), "hypothetical", kHypothetical, run.hypothetical);
       });
   fields.list("plan", {"fields in which not all plans agree", "one field"}, comparison.plan,
               [&](const study::PlanDifference& difference) {

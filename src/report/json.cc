@@ -8,6 +8,7 @@
 #include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
+#include "workload/plan/lora.h"
 #include "workload/plan/shard.h"
 #include "workload/zoo/visible_share.h"
 
@@ -344,6 +345,9 @@ void declare(const study::Run& run, Fields& fields) {
                run.mfu * zoo::visible_share(run.model, plan::sequence_of(run.model, run.plan)));
   fields.field("hfu", "hardware FLOPs utilisation, a share", run.hfu);
   fields.field("critical_rank", "the rank that finishes last", run.timeline.critical_rank);
+  fields.when(run.plan.lora_rank > 0, "adapter_parameters",
+              "with lora_rank: trained ones, of the whole model",
+              run.plan.lora_rank > 0 ? plan::adapter_parameters(run.model, run.plan) : 0);
   declare_breakdown(run, fields);
   declare_memory(run, fields);
   declare_memory_timeline(run, fields);

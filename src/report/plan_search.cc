@@ -18,6 +18,7 @@
 #include "report/timing.h"
 #include "report/trust.h"
 #include "workload/plan/shard.h"
+#include "workload/plan/tensor_overlap.h"
 #include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
@@ -246,6 +247,8 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     json.key("estimate_error").value(answer.estimate_error);
     if (best != nullptr) {
       JsonFields fields(json);
+      fields.when(plan::is_tracked(best->plan.overlap_tensor), "hypothetical", kHypothetical,
+                  plan::hypothetical_hardware(best->plan.overlap_tensor, task.machine));
       declare_trust(fields, task.machine, trust_of(task, *best), to_seconds(best->step_time));
     }
     json.key("candidates").begin_object();

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "report/goodput.h"
 #include "report/report.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::report {
 namespace {
@@ -20,6 +21,10 @@ constexpr const char* kNoFailures =
     "no rate of failures was stated (--mtbf, --job-mtbf, --failures, --log): days are those of "
     "work "
     "alone";
+
+std::string hypothetical_of(const study::Run& run) {
+  return plan::hypothetical_hardware(run.plan.overlap_tensor, run.machine);
+}
 
 std::vector<double> bounds(const goodput::Band& band) {
   return {band.low, band.high};
@@ -105,6 +110,9 @@ std::string run_plan_table(const study::Run& run, const study::RunPlan& plan,
                                    plan.money->value(),
                                    to_string(run.machine.device.price_per_hour), plan.price_source)
                      : "Money                   -  " + plan.price_source + "\n";
+  if (const std::string sentence = hypothetical_of(run); !sentence.empty()) {
+    text += "note: " + sentence + "\n";
+  }
   if (!has_failures(asked)) {
     return text + "note: " + kNoFailures + "\n";
   }
@@ -120,6 +128,8 @@ void declare(const study::Run& run, const study::RunPlan& plan, const goodput::A
   fields.field("model", "name", run.model.name);
   fields.field("machine", "name", run.machine.name);
   fields.field("devices", "of the job", run.devices);
+  const std::string hypothetical = hypothetical_of(run);
+  fields.when(!hypothetical.empty(), "hypothetical", kHypothetical, hypothetical);
   fields.field("tokens", "to train on", plan.tokens);
   fields.field("steps", "of the plan's batch", plan.steps);
   fields.field("step_time_s", "of one step", run.timeline.step_time);
@@ -128,9 +138,11 @@ void declare(const study::Run& run, const study::RunPlan& plan, const goodput::A
   fields.field("goodput", "work alone / days", plan.goodput);
   fields.nullable("failures", "mean of the lives; null without a rate",
                   fails ? std::optional(plan.failures.mean) : std::nullopt);
-  fields.values("failures80", {"80 % of the lives", "stops"}, bounds(plan.failures));
+  fields.values("failures80", {"80 % of the lives; empty without a rate", "stops"},
+                fails ? bounds(plan.failures) : std::vector<double>{});
   fields.field("checkpoints", "mean of the lives; 0 without a rate", plan.checkpoints.mean);
-  fields.field("interval_s", "work between two checkpoints", plan.interval);
+  fields.field("interval_s", "work between two checkpoints; the best is whole steps",
+               plan.interval);
   declare_checkpoint(plan, fields);
   fields.nullable("energy_j", "null where the machine states no power", plan.energy);
   fields.field("pue", "energy of the site for each joule of the devices", pue);

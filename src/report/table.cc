@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "machine/compute/clock.h"
 #include "machine/describe.h"
 #include "report/run_table.h"
 #include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/tensor_overlap.h"
 #include "workload/zoo/visible_share.h"
@@ -74,6 +77,9 @@ class StepTable : public RunTable {
              : fmt::format(" with {}", name_of(plan.quantization)),
          name_of(plan.attention));
     line("{}{}", overlaps(plan), offloads(plan));
+    if (const std::string text = techniques(); !text.empty()) {
+      line("{}", text);
+    }
     if (const std::string note = plan::hypothetical_hardware(plan.overlap_tensor, run_.machine);
         !note.empty()) {
       line("{}", note);
@@ -131,6 +137,39 @@ class StepTable : public RunTable {
     add(plan.dp * plan.cp > 1 && plan.overlap_grad_reduce, "gradients");
     add(plan.zero > 0 && plan.overlap_param_gather, "parameters");
     return text.empty() ? "no overlap" : text;
+  }
+
+  /// "co2 every 12 steps, 16 workers of 8 ranks; optimizer lion": what is not every plan's.
+  std::string techniques() const {
+    const plan::Plan& plan = run_.plan;
+    std::vector<std::string> said;
+    if (plan::runs_rounds(plan)) {
+      said.push_back(fmt::format(
+          "{} every {} steps, {} workers{}", name_of(plan.data_parallel_update), plan.local_steps,
+          plan::workers(plan),
+          plan::worker_ranks(plan) > 1 ? fmt::format(" of {} ranks", plan::worker_ranks(plan))
+                                       : ""));
+    }
+    if (plan.quantized_gather) {
+      said.emplace_back("parameters gathered in int8");
+    }
+    if (plan.quantized_reduce) {
+      said.emplace_back("gradients reduced in int4");
+    }
+    if (plan.secondary_shard > 0) {
+      said.push_back(fmt::format("a second copy over {} ranks", plan.secondary_shard));
+    }
+    if (plan.lora_rank > 0) {
+      said.push_back(fmt::format(
+          "adapters of rank {}, {} parameters; others frozen in {}", plan.lora_rank,
+          grouped(plan::adapter_parameters(run_.model, plan)),
+          plan.frozen_type == plan::FrozenType::compute_type ? name_of(plan.compute_type)
+                                                             : name_of(plan.frozen_type)));
+    }
+    if (plan.optimizer != plan::Optimizer::adam) {
+      said.push_back(fmt::format("optimizer {}", name_of(plan.optimizer)));
+    }
+    return joined(said, "; ");
   }
 
   static std::string offloads(const plan::Plan& plan) {

@@ -181,6 +181,13 @@ std::vector<PlanDifference> plan_differences(const std::vector<RunFigures>& runs
   return differences;
 }
 
+/// Returns what a report says of hardware that is not sold; "" of others.
+std::string hypothetical_of(const ConfigNode& report) {
+  const ConfigNode* overlap = report.find("overlap_tensor");
+  const ConfigNode* sentence = overlap == nullptr ? nullptr : overlap->find("hypothetical");
+  return sentence == nullptr ? "" : sentence->text;
+}
+
 /// Takes what a report says of its errors; nothing of a report without it, or without an interval.
 void add_trust(Reader& read, RunFigures& run) {
   const ConfigNode* node = read.child("trust", false);
@@ -231,6 +238,7 @@ Result<RunFigures> parse_run(const ConfigNode& node) {
   add_map(read, "cost", false, run);
   add_plan(read, run);
   add_origin(node, run);
+  run.hypothetical = hypothetical_of(node);
   add_trust(read, run);
   return read.finish(std::move(run));
 }

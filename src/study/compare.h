@@ -34,6 +34,7 @@ struct RunFigures {
   std::vector<FigureGroup> groups;
   /// Field, text: of the plan, and under "orrery." the version and inputs that made the report.
   std::vector<std::pair<std::string, std::string>> plan;
+  std::string hypothetical{};      ///< of "overlap_tensor": what unsold hardware it rests on
   std::optional<Causes> causes{};  ///< where the report has "trust"
   Sigma sigma{};
 };

@@ -2,6 +2,7 @@
 #include "study/run_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -42,6 +43,15 @@ std::int64_t year_in(const std::string& source) {
     }
   }
   return 0;
+}
+
+/// The best interval is the next whole number of steps, between which checkpoints are taken.
+goodput::Scenario between_steps(goodput::Scenario scenario, Time step) {
+  if (scenario.checkpoint.interval == Duration(0)) {
+    const Duration one(to_seconds(step));
+    scenario.checkpoint.interval = one * std::ceil(scenario.interval() / one);
+  }
+  return scenario;
 }
 
 void add_stops(RunPlan& plan, const goodput::Lives& lives, const goodput::Scenario& scenario) {
@@ -149,8 +159,8 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
   plan.days = {plan.work.value() / kSecondsPerDay, plan.work.value() / kSecondsPerDay,
                plan.work.value() / kSecondsPerDay};
   Duration lost{0};
-  const goodput::Scenario& scenario = asked.scenario;
-  if (!scenario.components.empty()) {
+  if (!asked.scenario.components.empty()) {
+    const goodput::Scenario scenario = between_steps(asked.scenario, run.timeline.step_time);
     const double share =
         goodput::expected_goodput(scenario.stops(), scenario.checkpoint.cost, scenario.interval());
     if (share < kLeastGoodput) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/moe, reinforcement, sessions, long_context, fsdp, low_precision, offload, faults, c4 and
-// packet_spraying as their READMEs say.
+// examples/moe, reinforcement, sessions, long_context, fsdp, low_precision, adapters, offload,
+// faults, c4 and packet_spraying as their READMEs say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,6 +127,21 @@ TEST(Examples, FewerBitsTakeLessTimeAndEveryScaleIsPaidFor) {
   EXPECT_GT(rows["dgx-h100     fp8-delayed"][0], 0.5 * rows["dgx-h100     none"][0]);
   EXPECT_LT(rows["dgx-b200     nvfp4"][0], rows["dgx-b200     mxfp8"][0]);
   EXPECT_LT(rows["dgx-b200     nvfp4"][2], rows["dgx-b200     none"][2]);
+}
+
+TEST(Examples, AdaptersAreCountedAsPeftCountsThemAndFewerBitsTakeLessMemory) {
+  auto rows = example_rows_of("adapters", 26);  // adapters, step, weights, states, all
+  EXPECT_EQ(rows["llama-2-7b, nf4"][0], 39'976'960);
+  EXPECT_EQ(rows["llama-3-8b, nf4"][0], 41'943'040);
+  EXPECT_EQ(rows["llama-3-8b, q k v as one"][0], 35'651'584);
+  EXPECT_LT(rows["llama-2-7b, nf4"][2], rows["llama-2-7b, int4"][2]);
+  EXPECT_LT(rows["llama-2-7b, int4"][2], rows["llama-2-7b, int8"][2]);
+  EXPECT_LT(rows["llama-2-7b, int8"][4], rows["llama-2-7b, compute_type"][4]);
+  EXPECT_LT(rows["llama-2-7b, compute_type"][1], rows["llama-2-7b, nf4"][1]);
+  // Bytes a parameter: Adam 4 + 8, Lion 4 + 4.
+  EXPECT_NEAR(rows["lion"][3] / rows["adam"][3], 8.0 / 12, 1e-3);
+  EXPECT_LT(rows["adamw_8bit"][3], rows["lion"][3]);
+  EXPECT_LT(rows["adafactor"][3], rows["adamw_8bit"][3]);
 }
 
 TEST(Examples, OffloadBuysMemoryWithTime) {

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "command.h"
 
@@ -72,6 +74,18 @@ TEST(RunPlan, StepsTimesStepTimeIsTheWork) {
                   (run.at("steps").get<double>() * one.at("energy").at("per_step_j").get<double>()),
               1, 1e-9);
   EXPECT_TRUE(run.at("failures").is_null());
+  EXPECT_TRUE(run.at("failures80").empty());
+  EXPECT_THAT(orrery("run-plan --tokens 10B " + step + "--price-per-hour 0").err,
+              HasSubstr("--price-per-hour: found '0', expected more than 0"));
+}
+
+TEST(RunPlan, TheExampleOfItsHelpFits) {
+  const std::string help = orrery("run-plan --help").out;
+  const std::size_t at = help.rfind("  orrery run-plan ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string words = help.substr(at + 9, help.find('\n', at) - at - 9);
+  const Outcome run = orrery(words);
+  EXPECT_EQ(run.status, 0) << words << run.err;
 }
 
 TEST(RunPlan, FailuresMakeItLonger) {
@@ -111,6 +125,10 @@ TEST(RunPlan, ACheckpointCostsWhatTheMachinesTiersMakeOfIt) {
   EXPECT_NEAR(checkpoint.at("holds_s").get<double>() / (bytes / 25.6e9), 1, 1e-6);
   EXPECT_NEAR(checkpoint.at("persists_s").get<double>() / (bytes / 2e9), 1, 1e-6);
   EXPECT_EQ(run.at("assumed").size(), 2);  // restart, spares
+  // Young's best is sqrt(2 x 8.5 ms x 1 h) = 7.8 s, between two steps.
+  const double steps = run.at("interval_s").get<double>() / run.at("step_time_s").get<double>();
+  EXPECT_NEAR(steps, std::round(steps), 1e-9);
+  EXPECT_NEAR(run.at("interval_s").get<double>(), std::sqrt(2 * 8.509e-3 * 3600), 1);
   EXPECT_NEAR(run.at("money").get<double>() / (run.at("days").get<double>() * 24 * 32), 1, 1e-9);
   EXPECT_EQ(run.at("price").at("year"), 2026);
   EXPECT_THAT(run.at("price").at("boundary").get<std::string>(), HasSubstr("of 8 devices"));

@@ -71,6 +71,9 @@ TEST(Tiles, EqualTheSumBitForBitAndNameWhatIsWrong) {
       orrery("tiles --ranks 2 --rows 16 --columns 8 --inner 8 --tiles 2 --repeat 1 --json");
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out)["equal"], true);
+  // 512 rows unless stated: of 3 ranks with 4 tiles each 516.
+  const Outcome three = orrery("tiles --ranks 3 --columns 8 --inner 8 --repeat 1 --json");
+  EXPECT_EQ(nlohmann::json::parse(three.out)["rows"], 516);
   const Outcome wrong = orrery("tiles --ranks 3 --rows 16");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("--rows"), HasSubstr("a multiple of ranks x tiles")));

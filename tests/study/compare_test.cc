@@ -49,6 +49,14 @@ TEST(Compare, DifferenceAndRatioAreAgainstTheFirst) {
   EXPECT_EQ(find(all, "breakdown_s", "forward")->ratio(1), 2.5);
 }
 
+TEST(Compare, KeepsWhatARunSaysOfUnsoldHardware) {
+  const Comparison all = compare(
+      {figures(report(2, "{\"forward\": 1}")),
+       figures(report(1, "{\"forward\": 1}", ", \"overlap_tensor\": {\"hypothetical\": \"a\"}"))});
+  EXPECT_EQ(all.runs[0].hypothetical, "");
+  EXPECT_EQ(all.runs[1].hypothetical, "a");
+}
+
 TEST(Compare, ARunWithItselfDiffersInNothing) {
   const std::string text = report(2, "{\"forward\": 1}", ", \"plan\": {\"tp\": 2, \"zero\": 1}");
   const Comparison all = compare({figures(text), figures(text)});

@@ -157,6 +157,12 @@ class Programs(PlanCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertRegex(done.stdout + done.stderr, "expected '|found 3 ranks, expected 4")
 
+    def test_workers_that_processes_do_not_divide_are_refused(self):
+        done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", "3", BUILD / "mpi" / LIBRARIES[0] / "orrery-mpi", "rounds"],
+                              capture_output=True, text=True, timeout=PATIENCE, env=ENVIRONMENT)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--workers: expected a multiple of the processes, 3: 8", done.stdout + done.stderr)
+
     def test_a_plan_is_replayed_and_its_machine_fitted(self):
         (self.path / "model.json").write_text(json.dumps(GPT))
         done = orrery("replay", "--model", str(self.path / "model.json"), "--sequence", "64", "--tp", "2", "--global-batch",

@@ -172,6 +172,7 @@ class Outputs(unittest.TestCase):
         search = ["plan", "--model", "gpt2", "--machine", "dgx-a100-80g", "--batch", "16"]
         self.check("plan", *search, "--devices", "4")
         self.check("plan", *search, "--devices", "4", "--max-memory", "3GiB")
+        self.check("plan", *search, "--devices", "2", "--tp", "2", "--fix", "overlap_tensor=tracked_mca")
         self.check("reinforce", "reinforce", "--model", "gpt2", "--machine", "dgx-h100", "--devices", "2", "--answers", "8",
                    "--input", "100", "--output", "20")
         self.check("plan-layers", "plan", "--layer-costs", str(ROOT / "examples/layer_costs/costs.yaml"),

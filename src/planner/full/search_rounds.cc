@@ -85,8 +85,8 @@ Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge
         Error(Mistake{{},
                       "local_steps",
                       {},
-                      "a number: more of them are never slower, unless those of co2 that hide its "
-                      "all-reduce already"})));
+                      "missing; expected a number: more of them are never slower, unless those of "
+                      "co2 that hide its all-reduce already"})));
   }
   Task own = task;
   own.fixed.places["local_steps"] = "the fewest that hide the all-reduce";

@@ -9,6 +9,7 @@
 #include "workload/plan/completed.h"
 #include "workload/plan/framework.h"
 #include "workload/plan/machine_check.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule_row.h"
 
 namespace orrery::plan {
@@ -55,7 +56,7 @@ class Completion {
       choose("attention", &Plan::attention, zoo::AttentionKernel::flash,
              computes_in(graph::DataType::bf16));
       choose("sequence_parallel", &Plan::sequence_parallel, true, plan_.tp > 1);
-      choose("zero", &Plan::zero, 1, plan_.dp > 1 || plan_.cp > 1);
+      choose("zero", &Plan::zero, 1, shares_states());
       choose("stage_layers", &Plan::stage_layers, "auto", !layers_divide());
       choose("moe_dispatch", &Plan::moe_dispatch, MoeDispatch::hierarchical, routes_by_node());
     }
@@ -66,6 +67,16 @@ class Completion {
   bool computes_in(graph::DataType type) const {
     return machine_ == nullptr ||
            machine_->device.peak[static_cast<std::size_t>(type)] > FlopRate(0);
+  }
+
+  /// Returns whether ZeRO 1 has ranks to share states: those that step alone have none (rounds.h).
+  bool shares_states() const {
+    if (plan_.data_parallel_update == DataParallelUpdate::every_step) {
+      return plan_.dp > 1 || plan_.cp > 1;
+    }
+    Plan one = plan_;
+    one.zero = 1;
+    return worker_ranks(one) > 1;
   }
 
   bool layers_divide() const {

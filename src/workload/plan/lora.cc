@@ -8,6 +8,7 @@
 #include "workload/plan/lora_targets.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/quantize.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::plan {
 namespace {
@@ -320,6 +321,21 @@ zoo::ModelGraph with_adapters(zoo::ModelGraph block, const Plan& plan, BlockKind
     block.operators.push_back(std::move(op));
   }
   return block;
+}
+
+std::int64_t adapter_parameters(const zoo::Model& model, const Plan& plan) {
+  std::vector<std::int64_t> of_blocks;
+  for (const zoo::ModelGraph& block : block_graphs(model, plan)) {
+    std::int64_t& sum = of_blocks.emplace_back(0);
+    for (const zoo::ModelOperator& op : block.operators) {
+      sum += op.weights == zoo::Weights::adapter ? op.parameters : 0;
+    }
+  }
+  std::int64_t all = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    all += of_blocks[layer_block(model, plan, layer)];
+  }
+  return all;
 }
 
 double model_flops_share(const Plan& plan) {

@@ -69,6 +69,9 @@ Bytes unpacking_bytes(const Plan& plan, std::int64_t elements, bool backward);
 /// product adds to its own; those of the embedding lose their backward.
 zoo::ModelGraph with_adapters(zoo::ModelGraph block, const Plan& plan, BlockKind kind);
 
+/// Returns the number of parameters that adapters train in the whole model.
+std::int64_t adapter_parameters(const zoo::Model& model, const Plan& plan);
+
 /// Returns the share of 3 x forward that published tables count: NeMo's 2/3 (no weight gradients;
 /// adapters not counted), so 4 FLOPs per parameter and token; 1 without adapters.
 double model_flops_share(const Plan& plan);

@@ -49,6 +49,10 @@ class LowBandwidthChecker {
     require(plan_.quantized_block >= 16 && plan_.quantized_block <= kMostBlock, "quantized_block",
             fmt::format("{}", plan_.quantized_block),
             fmt::format("a number from 16 to {}", kMostBlock));
+    require(plan_.frozen_type == FrozenType::compute_type || !plan_.quantized_gather,
+            "quantized_gather", "true",
+            fmt::format("false with frozen_type {}: parameters travel as they are stored",
+                        name_of(plan_.frozen_type)));
     require(graph::bits_of(plan_.compute_type) == 16 || !plan_.quantized_gather, "quantized_gather",
             "true", "false, or a compute_type of 16 bits");
   }

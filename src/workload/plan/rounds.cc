@@ -139,6 +139,11 @@ Error round_mistakes(const Plan& plan, const zoo::Model& model) {
     wrong("data_parallel_update", update,
           "every_step with batch_shares, or with a schedule that holds a stage twice");
   }
+  if (plan.zero > 0 && worker_ranks(plan) == 1) {
+    wrong("zero", fmt::format("{}", plan.zero),
+          "0, or shard_optimizer (with zero 2 shard_grads, with zero 3 shard_params) of a worker's "
+          "ranks: a worker of one rank has nobody to share with");
+  }
   order_mistakes(plan, error);
   return error;
 }

@@ -40,6 +40,13 @@ TEST(Defaults, OfOneDeviceHaveNothingToSplit) {
   EXPECT_EQ(plan.zero, 0);
 }
 
+TEST(Defaults, OfWorkersOfOneRankHaveNoStatesToShare) {
+  const std::string rounds = "{tp: 8, dp: 4, global_batch: 4, data_parallel_update: co2";
+  EXPECT_EQ(completed(rounds + "}").zero, 0);
+  EXPECT_EQ(completed(rounds + ", shard_optimizer: 2}").zero, 1);
+  EXPECT_EQ(completed(rounds + ", cp: 2}").zero, 1);
+}
+
 TEST(Defaults, NeverWinOverWhatIsGiven) {
   const Plan plan = completed(
       "{tp: 8, dp: 2, global_batch: 2, attention: unfused, sequence_parallel: false, zero: 0}", 64);

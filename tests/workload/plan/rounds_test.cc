@@ -85,6 +85,11 @@ TEST(CheckRounds, NameWhatIsMissing) {
   plan.zero = 2;
   plan.shard_grads = 4;
   EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("those that share states are one worker"));
+  plan.shard_grads = 0;
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("zero: found '2', expected 0, or shard_optimizer"));
+  plan.shard_grads = plan.shard_optimizer = 2;
+  EXPECT_EQ(refusal_of_rounds(plan), "");
   plan = co2(4, 12);
   plan.data_parallel_update = DataParallelUpdate::local_sgd;
   plan.shard_outer = true;
@@ -145,6 +150,12 @@ TEST(CheckLowBandwidth, NameWhatDoesNotFit) {
   plan.quantized_gather = true;
   plan.quantized_block = 1;
   EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("quantized_block"));
+  plan.quantized_block = 256;
+  plan.lora_rank = 4;
+  EXPECT_EQ(refusal_of_rounds(plan), "");
+  plan.frozen_type = FrozenType::nf4;  // half a byte already, of which blocks of int8 are no half
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("quantized_gather: found 'true', expected false with frozen_type nf4"));
 }
 
 TEST(CheckLowBandwidth, ASecondCopyStaysInItsNode) {

@@ -93,10 +93,12 @@ class StateCosts {
     }
     const bool bucketed = plan::bucket_size(plan_) > Bytes(0);
     parallel::OptimizerShare share;
+    Time updated{0};
     for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
       const bool dense = owner == plan::Owner::dense;
       const std::int64_t parameters = dense ? owned.dense : owned.expert;
       share.whole += parameters;
+      updated += gather_of_updated(owner, parameters);
       share.local += parameters / plan::optimizer_shards(plan_, owner);
       share.matrices +=
           (dense ? owned.matrices : owned.expert_matrices) / plan::optimizer_shards(plan_, owner);
@@ -115,6 +117,7 @@ class StateCosts {
     StageState state{.finish = kernels(share) + copies(share),
                      .reduced = reduced[busiest].once,
                      .reduced_always = reduced[busiest].always,
+                     .updated = updated,
                      .gathered = gathered[busiest].once,
                      .gathered_always = gathered[busiest].always,
                      .gathered_apart = gathered[busiest].apart};
@@ -191,6 +194,21 @@ class StateCosts {
       }
     }
     return lanes;
+  }
+
+  Time gather_of_updated(plan::Owner owner, std::int64_t parameters) {
+    const auto hop = plan::update_hop(plan_, owner);
+    if (!hop || parameters == 0) {
+      return Time(0);
+    }
+    const graph::DataType type = plan_.quantized_params ? graph::DataType::fp8 : plan_.compute_type;
+    const Bytes whole = graph::bytes_of(type, parameters) / hop->divisor;
+    const Bytes sent = plan_.quantized_gather ? plan::quantized_gather_bytes(plan_, whole) : whole;
+    PortTimes ports{};
+    const Time time = price(hop->axis, graph::CollectiveKind::all_gather, sent, ports);
+    return plan_.quantized_gather
+               ? time + kernel((whole + sent) / ranks(hop->axis)) + kernel(whole + sent)
+               : time;
   }
 
   /// The gathers of parameters in the type in which they are computed with.

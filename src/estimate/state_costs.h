@@ -24,6 +24,7 @@ struct StageState {
   Time finish{0};          ///< the optimizer's kernels, and copies
   Time reduced{0};         ///< gradients, once a step: behind the last backward or beside it
   Time reduced_always{0};  ///< the same for every microbatch
+  Time updated{0};         ///< the gather of what the optimizer updated, which ends the step
   Time gathered{0};        ///< parameters, once a step
   Time gathered_always{0};
   Time gathered_apart{0};  ///< of gathered_always, what another axis carries beside it at the least

@@ -223,8 +223,8 @@ class Composition {
       busiest = ends[s].busy > ends[busiest].busy ? s : busiest;
       together = std::max(together, reduced(s, ends[s], microbatches));
       const StageState& state = costs_.states[s];
-      after =
-          std::max(after, state.finish + (plan_.overlap_param_gather ? Time(0) : state.gathered));
+      const Time gathered = plan_.overlap_param_gather ? Time(0) : state.gathered;
+      after = std::max(after, state.finish + state.updated + gathered);
     }
     Interval found;
     found.value = together + after;

@@ -174,6 +174,24 @@ TEST(LowBandwidth, EstimatesHoldWhatIsSimulated) {
   }
 }
 
+TEST(LowBandwidth, EstimatesHaveTheGatherOfWhatWasUpdated) {
+  const machine::Machine machine = machine::load_machine("dgx-a100-80g").value();
+  estimate::Estimator estimator(zoo::load_model("gpt2").value(), machine);
+  for (const int zero : {1, 2, 3}) {
+    for (const bool quantized : {false, true}) {
+      plan::Plan plan{.dp = 32, .microbatch = 2, .global_batch = 64, .zero = zero};
+      plan.attention = zoo::AttentionKernel::flash;
+      plan.quantized_gather = quantized && zero == 3;
+      plan.shard_params = zero == 3 ? 2 : 0;  // gathered again from all ranks once a step
+      plan.shard_grads = zero == 3 ? 8 : 0;
+      const Time time = run_on(machine, plan).timeline.step_time;
+      const estimate::Interval interval = estimator.interval(plan).value();
+      EXPECT_LE(interval.least, time) << zero << quantized;
+      EXPECT_NEAR(interval.value / time, 1, 0.05) << zero << quantized;
+    }
+  }
+}
+
 TEST(LowBandwidth, NothingOfOneNodeCrossesItsAdapter) {
   // Fields that split over a node do nothing to a plan of one node but to quantise.
   const machine::Machine machine = machine::load_machine("dgx-a100-80g").value();

@@ -2,9 +2,9 @@
 /// The fastest plan of a space, by branch and bound; or the best by another objective: then times
 /// below are scores (objective.h).
 ///
-///   1. every group gets a bound that no plan of it can beat: its kernels; its shapes, when it is
-///      their turn, one of their own (estimate/quick_bound.h)
-///      of very many groups one plan that fits of every (tp, pp) is estimated at once
+///   1. of very many groups one plan that fits of every (tp, pp) is estimated at once, and the best
+///      of them simulated; then every group gets a bound that no plan of it can beat: its kernels;
+///      what its shapes exchange, when it is their turn, one of their own (estimate/quick_bound.h)
 ///   2. the most promising first: a shape whose most frugal variant has not memory enough is
 ///      dropped; of the others every variant gets its own bound and least memory; of those whose
 ///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h), and

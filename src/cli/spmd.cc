@@ -48,6 +48,8 @@ constexpr const char* kSpmdExamples =
     "  orrery simulate --model llama-3-8b --machine dgx-a100-80g --plan plan.yaml\n"
     "  orrery spmd --graph mixtral-8x7b --mesh 8x4 --cost orrery --machine dgx-h100 \\\n"
     "              --save plan.yaml\n"
+    "  orrery spmd --graph llama-3-8b --mesh 2x4x2 --cost orrery --machine dgx-h100 \\\n"
+    "              --overlap both --max-memory 78GiB\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -73,11 +75,15 @@ class Spmd : public Command {
                   "of --cost orrery: a name of `orrery list machines`, or a file");
     options.value("--rates", rates_, "RATE*COUNT,...", "of --cost mixed: devices of each rate");
     options.value(
-        "--mesh", mesh_, "INNERxOUTER",
-        "of --cost orrery: devices as two axes, neighbours first, a form for each; nothing "
-        "hides");
+        "--mesh", mesh_, "INNERx[MIDDLEx]OUTER",
+        "of --cost orrery: devices as two or three axes, neighbours first, a form for each");
+    options.value("--states", states_, "INT",
+                  "of --mesh: states that the search keeps at a cut; default " +
+                      std::to_string(spmd::most_states_on(spmd::mesh_of(2, 2))) +
+                      ", of three axes " + std::to_string(spmd::most_states_on({2, 2, 2})));
     options.value("--overlap", overlap_, "NAME",
-                  all_names<spmd::Overlap>() + "; default forward, with --cost orrery both");
+                  all_names<spmd::Overlap>() +
+                      "; default forward, with --cost orrery both, with --mesh none");
     options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
     options.flag("--frontier", frontier_, "also the fastest strategies for less and less memory");
     options.value("--fixed", fixed_, "NAME",
@@ -97,6 +103,7 @@ class Spmd : public Command {
     if (mesh_) {
       return run_mesh(std::move(mistakes));
     }
+    refuse_given({{"--states", states_}}, "goes with --mesh", mistakes);
     report::SpmdRun run = read(mistakes);
     const std::unique_ptr<spmd::Prices> prices = read_prices(run, mistakes);
     if (!mistakes.empty()) {
@@ -123,9 +130,6 @@ class Spmd : public Command {
     refuse_given({{"--devices", devices_},
                   {"--profile", profile_},
                   {"--rates", rates_},
-                  {"--overlap", overlap_},
-                  {"--max-memory", limit_},
-                  {"--frontier", frontier_},
                   {"--noise", noise_},
                   {"--seed", seed_},
                   {"--strategy", strategy_}},
@@ -133,12 +137,8 @@ class Spmd : public Command {
     if (cost_.value_or("hidup") != "orrery") {
       mistakes.add({"--mesh", {}, {}, "goes with --cost orrery"});
     }
-    std::optional<spmd::FixedStrategy> fixed;
-    if (fixed_) {
-      take("--fixed", fixed_, fixed.emplace(), mistakes);
-    }
-    const spmd::Mesh mesh = collect(parse_mesh(mesh_.value_or("")), mistakes);
-    const std::int64_t devices = std::max<std::int64_t>(1, spmd::devices_of(mesh));  // 0: told
+    const MeshQuestion question = read_question(mistakes);
+    const std::int64_t devices = std::max<std::int64_t>(1, spmd::devices_of(question.mesh));
     spmd::OperatorGraph graph = read_graph({.graph = graph_,
                                             .devices = std::to_string(devices),
                                             .layers = layers_,
@@ -158,8 +158,32 @@ class Spmd : public Command {
     if (save_graph_) {
       keep(write_file(*save_graph_, report::graph_json(graph)));
     }
-    return solve_spmd_mesh(std::move(graph), mesh, machine, fixed)
+    return solve_spmd_mesh(std::move(graph), question, machine)
         .and_then([&](const report::MeshRun& run) { return print(run); });
+  }
+
+  MeshQuestion read_question(Error& mistakes) {
+    MeshQuestion question{.mesh = collect(parse_mesh(mesh_.value_or("")), mistakes),
+                          .frontier = frontier_};
+    take("--overlap", overlap_, question.overlap, mistakes);
+    take("--states", states_, question.states, mistakes);
+    if (fixed_) {
+      take("--fixed", fixed_, question.fixed.emplace(), mistakes);
+    }
+    if (limit_) {
+      take("--max-memory", limit_, question.limit.emplace(), mistakes);
+    }
+    if (states_ && question.states < 1) {
+      mistakes.add(wrong_value("--states", *states_, "at least 1"));
+    }
+    if (frontier_) {
+      refuse_given({{"--max-memory", limit_}}, "contradicts --frontier, which searches by itself",
+                   mistakes);
+    }
+    if (frontier_ && question.overlap != spmd::Overlap::none) {
+      mistakes.add({"--frontier", {}, {}, "goes with --overlap none on a mesh: of sums"});
+    }
+    return question;
   }
 
   Result<std::string> print(const report::MeshRun& run) const {
@@ -326,6 +350,7 @@ class Spmd : public Command {
   std::optional<std::string> machine_;
   std::optional<std::string> rates_;
   std::optional<std::string> mesh_;
+  std::optional<std::string> states_;
   std::optional<std::string> limit_;
   std::optional<std::string> overlap_;
   std::optional<std::string> fixed_;

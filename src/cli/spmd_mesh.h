@@ -13,13 +13,21 @@
 
 namespace orrery::cli {
 
-/// Reads "8x4": neighbours times groups of them.
+/// Reads "8x4" or "8x4x2": neighbours, groups of them, groups of those.
 Result<spmd::Mesh> parse_mesh(const std::string& text);
 
-/// Returns the fastest program on the mesh, or of a well-known kind on each axis, its cost and its
-/// time on the simulator.
-Result<report::MeshRun> solve_spmd_mesh(spmd::OperatorGraph graph, const spmd::Mesh& mesh,
-                                        const machine::Machine& machine,
-                                        std::optional<spmd::FixedStrategy> fixed);
+/// A MeshQuestion is what is asked of a mesh.
+struct MeshQuestion {
+  spmd::Mesh mesh{1, 1, 1};
+  spmd::Overlap overlap = spmd::Overlap::none;
+  std::optional<spmd::FixedStrategy> fixed{};  ///< of a well-known kind on each axis
+  std::optional<Bytes> limit{};                ///< of memory
+  std::int64_t states = 0;                     ///< kept at a cut; 0: as many as by default
+  bool frontier = false;
+};
+
+/// Returns the fastest program, its cost and its time on the simulator.
+Result<report::MeshRun> solve_spmd_mesh(spmd::OperatorGraph graph, const MeshQuestion& question,
+                                        const machine::Machine& machine);
 
 }  // namespace orrery::cli

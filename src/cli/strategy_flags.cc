@@ -35,7 +35,7 @@ Result<graph::Workload> StrategyFlags::read(const std::string& file,
       {.graph = graph_, .devices = count, .layers = layers_, .mesh = spmd::is_of_mesh(strategy)},
       mistakes);
   if (spmd::is_of_mesh(strategy)) {
-    refuse_given({{"--overlap", overlap_}}, "contradicts a strategy on a mesh, which has none",
+    refuse_given({{"--overlap", overlap_}}, "contradicts a strategy on a mesh, which has its own",
                  mistakes);
   }
   spmd::Overlap overlap = spmd::Overlap::both;

@@ -226,12 +226,18 @@ TEST(Spmd, MeshesOfTwoAxes) {
   EXPECT_GE(
       spmd_json_of("--graph mixtral-8x7b --mesh 8x2 --fixed data_parallel" + on).at("optimum_s"),
       mixtral.at("optimum_s"));
+  EXPECT_THAT(orrery("spmd --graph Rmoe --mesh 8 --cost orrery --machine dgx-h100").err,
+              AllOf(HasSubstr("--mesh: found '8', expected two or three numbers"),
+                    Not(HasSubstr("--devices"))));
   EXPECT_THAT(
-      orrery("spmd --graph Rmoe --mesh 8 --cost orrery --machine dgx-h100").err,
-      AllOf(HasSubstr("--mesh: found '8', expected two numbers"), Not(HasSubstr("--devices"))));
+      orrery("spmd --graph Rmoe --mesh 8x2 --profile nvl8 --overlap both --frontier").err,
+      AllOf(HasSubstr("--profile: contradicts --mesh"), HasSubstr("goes with --cost orrery"),
+            HasSubstr("--frontier: goes with --overlap none on a mesh")));
   EXPECT_THAT(
-      orrery("spmd --graph Rmoe --mesh 8x2 --profile nvl8 --overlap both").err,
-      AllOf(HasSubstr("--overlap: contradicts --mesh"), HasSubstr("goes with --cost orrery")));
+      orrery("spmd --graph Rmoe --states 9 --mesh 2x2x2x2 --cost orrery --machine dgx-h100").err,
+      HasSubstr("--mesh: found '2x2x2x2', expected two or three numbers"));
+  EXPECT_THAT(orrery("spmd --graph Rmoe --states 9 --profile nvl8").err,
+              HasSubstr("--states: goes with --mesh"));
   EXPECT_THAT(orrery("spmd --graph mixtral-8x7b --mesh 8x2 --fixed expert_parallel" + on).err,
               HasSubstr("8 nodes have no signatures that the mesh and --fixed allow, the first is "
                         "node 18 (layers_0_expert_fc1_gemm)"));
@@ -300,7 +306,9 @@ TEST(Spmd, ProgramsOnAMeshOfAnyGraph) {
   text.replace(text.find("\"all\""), 5, "\"inside\"");
   const Outcome wrong = orrery("simulate --strategy " + folder.write("wrong.json", text) + what);
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("group: found 'inside', expected one of inner, outer, all"));
+  EXPECT_THAT(
+      wrong.err,
+      HasSubstr("group: found 'inside', expected one of inner, middle, outer, inner_middle,"));
 }
 
 TEST(Spmd, WrongInputsCost) {

@@ -191,12 +191,12 @@ std::string text_of(const spmd::Strategy& strategy) {
   return text;
 }
 
-std::string text_of(const spmd::MeshStrategy& strategy) {
+std::string text_of(const spmd::MeshStrategy& strategy, const spmd::Mesh& mesh) {
   std::string text;
   for (const spmd::MeshComputation& one : strategy.computations) {
-    text += fmt::format("node {} by {} {}", one.node, one.signatures[0], one.signatures[1]);
+    text += fmt::format("node {} by {} {}", one.node, one.signatures[0], one.signatures[2]);
     for (const spmd::MeshConversion& conversion : one.conversions) {
-      text += fmt::format("; {} {}", conversion.tensor, to_string(conversion.from));
+      text += fmt::format("; {} {}", conversion.tensor, to_string(conversion.from, mesh));
       for (const spmd::MeshStep& step : conversion.steps) {
         text += fmt::format(" > {} {}", name_of(step.group), to_string(step.to));
       }
@@ -240,7 +240,7 @@ Result<std::string> searched_on_mesh(const spmd::OperatorGraph& graph,
     return fail(time.error());
   }
   return fmt::format("total {}\nsimulated {}\n{}", found->total.value(), time->value(),
-                     text_of(found->strategy));
+                     text_of(found->strategy, prices.mesh()));
 }
 
 Result<std::vector<Section>> searched(const ConfigNode& node) {
@@ -266,7 +266,7 @@ Result<std::vector<Section>> searched(const ConfigNode& node) {
                 });
               }
               if (outer > 1) {
-                return spmd::MeshPrices::make(machine, {inner, outer}, graph.element)
+                return spmd::MeshPrices::make(machine, spmd::mesh_of(inner, outer), graph.element)
                     .and_then([&](const spmd::MeshPrices& prices) {
                       return searched_on_mesh(graph, prices);
                     });

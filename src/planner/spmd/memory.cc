@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/spmd/memory.h"
 
-#include <fmt/format.h>
+#include <utility>
 
-#include "base/format.h"
+#include "planner/spmd/priced_search.h"
 
 namespace orrery::spmd {
 namespace {
-
-constexpr double kFirstPrice = 1e-14;  // seconds a byte: 10 us a GB
-constexpr double kLastPrice = 1e-6;    // 1000 s a GB: memory is all that counts
-constexpr int kBisections = 24;
 
 /// Other prices, with every byte held charged.
 class PricedMemory : public Prices {
@@ -44,130 +40,14 @@ class PricedMemory : public Prices {
   double seconds_per_byte_;
 };
 
-class LimitedSearch {
+/// Searches at a price.
+class Pricer {
  public:
-  LimitedSearch(const OperatorGraph& graph, const Prices& prices, std::int64_t devices, Bytes limit,
-                const SearchOptions& options)
-      : graph_(graph), prices_(prices), devices_(devices), limit_(limit), options_(options) {}
-
-  Result<LimitedSolution> run() {
-    const auto unlimited = at(0);
-    if (!unlimited) {
-      return fail(unlimited.error());
-    }
-    if (*unlimited <= limit_) {
-      return std::move(best_);
-    }
-    const auto least = at(kLastPrice);
-    if (!least) {
-      return fail(least.error());
-    }
-    if (*least > limit_) {
-      return fail(Error(Mistake{"--max-memory",
-                                {},
-                                to_string(limit_),
-                                fmt::format("at least about {}, which every program needs on a "
-                                            "device",
-                                            to_string(*least))}));
-    }
-    double below = 0;
-    double above = kLastPrice;
-    for (int i = 0; i < kBisections; ++i) {
-      const double middle =
-          below == 0 ? std::max(above / 16, kFirstPrice) : std::sqrt(below * above);
-      if (middle == above) {
-        break;
-      }
-      const auto memory = at(middle);
-      if (!memory) {
-        return fail(memory.error());
-      }
-      (*memory <= limit_ ? above : below) = middle;
-    }
-    return std::move(best_);
-  }
-
- private:
-  /// Memory of the best program at a price; keeps it if it is within the limit and the fastest yet.
-  Result<Bytes> at(double seconds_per_byte) {
-    auto found = search(graph_, PricedMemory(prices_, devices_, seconds_per_byte), options_);
-    if (!found) {
-      return fail(std::move(found.error()));
-    }
-    const Bytes memory = memory_of(graph_, found->strategy, devices_);
-    const Time bound =
-        found->total - from_seconds(seconds_per_byte * static_cast<double>(limit_.value()));
-    best_.bound = std::max(best_.bound, bound);
-    if (memory <= limit_) {
-      const auto cost = replay(graph_, found->strategy, prices_);
-      if (!cost) {
-        return fail(cost.error());
-      }
-      if (!any_ || cost->total < best_.solution.total) {
-        any_ = true;
-        best_.solution = std::move(*found);
-        best_.solution.total = cost->total;
-        best_.memory = memory;
-      }
-    }
-    return memory;
-  }
-
-  const OperatorGraph& graph_;
-  const Prices& prices_;
-  std::int64_t devices_;
-  Bytes limit_;
-  const SearchOptions& options_;
-  LimitedSolution best_;
-  bool any_ = false;
-};
-
-/// Corners of the hull, found between two known ones.
-class Corners {
- public:
-  Corners(const OperatorGraph& graph, const Prices& prices, std::int64_t devices,
-          const SearchOptions& options)
+  Pricer(const OperatorGraph& graph, const Prices& prices, std::int64_t devices,
+         const SearchOptions& options)
       : graph_(graph), prices_(prices), devices_(devices), options_(options) {}
 
-  Result<std::vector<MemoryPoint>> run(std::size_t most) {
-    for (const double price : {0.0, kLastPrice}) {
-      auto end = at(price);
-      if (!end) {
-        return fail(std::move(end.error()));
-      }
-      points_.push_back(std::move(*end));
-    }
-    // Of each pair of neighbours, until none has a corner between.
-    for (std::size_t i = 0; i + 1 < points_.size() && points_.size() < most;) {
-      const bool later_is_no_better = points_[i].memory <= points_[i + 1].memory;
-      if (later_is_no_better || points_[i].solution.total >= points_[i + 1].solution.total) {
-        points_.erase(points_.begin() +
-                      static_cast<std::ptrdiff_t>(later_is_no_better ? i + 1 : i));
-        i -= i > 0 ? 1 : 0;
-        continue;
-      }
-      const double price = to_seconds(points_[i + 1].solution.total - points_[i].solution.total) /
-                           static_cast<double>((points_[i].memory - points_[i + 1].memory).value());
-      auto between = at(price);
-      if (!between) {
-        return fail(std::move(between.error()));
-      }
-      const auto cost = [&](const MemoryPoint& point) {
-        return point.solution.total +
-               from_seconds(price * static_cast<double>(point.memory.value()));
-      };
-      const Time rounding(static_cast<std::int64_t>(2 * graph_.tensors.size()));
-      if (cost(*between) + rounding < cost(points_[i])) {
-        points_.insert(points_.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(*between));
-      } else {
-        ++i;
-      }
-    }
-    return std::move(points_);
-  }
-
- private:
-  Result<MemoryPoint> at(double seconds_per_byte) const {
+  Result<Priced<Solution>> operator()(double seconds_per_byte) const {
     auto found = search(graph_, PricedMemory(prices_, devices_, seconds_per_byte), options_);
     if (!found) {
       return fail(std::move(found.error()));
@@ -176,16 +56,19 @@ class Corners {
     if (!cost) {
       return fail(cost.error());
     }
-    found->total = cost->total;
     const Bytes memory = memory_of(graph_, found->strategy, devices_);
-    return MemoryPoint{std::move(*found), memory};
+    const Time priced = std::exchange(found->total, cost->total);
+    return Priced<Solution>{std::move(*found), cost->total, memory, priced};
+  }
+  PricedSearch<Solution, Pricer> search_by_price() const {
+    return {*this, Time(static_cast<std::int64_t>(2 * graph_.tensors.size()))};
   }
 
+ private:
   const OperatorGraph& graph_;
   const Prices& prices_;
   std::int64_t devices_;
   const SearchOptions& options_;
-  std::vector<MemoryPoint> points_;
 };
 
 }  // namespace
@@ -245,13 +128,23 @@ Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64
 Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& prices,
                                       std::int64_t devices, Bytes limit,
                                       const SearchOptions& options) {
-  return LimitedSearch(graph, prices, devices, limit, options).run();
+  const Pricer pricer(graph, prices, devices, options);
+  return pricer.search_by_price().within(limit).map([](Priced<Solution> found) {
+    return LimitedSolution{std::move(found.solution), found.memory, found.bound};
+  });
 }
 
 Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, const Prices& prices,
                                                  std::int64_t devices, const SearchOptions& options,
                                                  std::size_t most) {
-  return Corners(graph, prices, devices, options).run(most);
+  const Pricer pricer(graph, prices, devices, options);
+  return pricer.search_by_price().corners(most).map([](std::vector<Priced<Solution>> corners) {
+    std::vector<MemoryPoint> points;
+    for (Priced<Solution>& corner : corners) {
+      points.push_back({std::move(corner.solution), corner.memory});
+    }
+    return points;
+  });
 }
 
 }  // namespace orrery::spmd

@@ -49,15 +49,10 @@ struct LimitedSolution {
   Time bound{0};      ///< no program within the limit is faster
 };
 
-/// Returns the fastest program found within `limit` bytes on a device, with a bound. A byte gets a
-/// price, the search minimises time + price * bytes exactly, and the price is bisected. For every
-/// price p
-///
-///   bound(p) = min over programs of (time + p * bytes) - p * limit
-///
-/// is at most the time of any program within the limit, as p * (bytes - limit) <= 0 for it
-/// (Lagrangian duality): the best of them is reported, and equals the time where the unlimited
-/// optimum fits. Mistakes: those of search(); the least that any program needs is above the limit.
+/// Returns the fastest program found within `limit` bytes on a device, with a bound: a byte gets a
+/// price (priced_search.h), at which the search is exact. The bound equals the time where the
+/// unlimited optimum fits. Mistakes: those of search(); the least that any program needs is above
+/// the limit.
 Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& prices,
                                       std::int64_t devices, Bytes limit,
                                       const SearchOptions& options = {});
@@ -70,10 +65,8 @@ struct MemoryPoint {
 /// Returns the time against memory: every program that some price of a byte makes the best, the
 /// fastest first, each with less memory than the one before and slower. They are the corners of the
 /// lower convex hull of all programs, so each is the fastest within its own memory, to a picosecond
-/// a tensor; between two corners other programs may lie. From the two ends on, the price at which
-/// two neighbours cost the same is searched with: what is better there is a corner between them
-/// (Aneja and Nair, Management Science 25, 1979). At most `most` corners. Mistakes: those of
-/// search().
+/// a tensor; between two corners other programs may lie (priced_search.h). At most `most` corners.
+/// Mistakes: those of search().
 Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, const Prices& prices,
                                                  std::int64_t devices,
                                                  const SearchOptions& options = {},

@@ -9,17 +9,19 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/spmd/mesh_strategy.h"
+#include "planner/spmd/mesh_ways.h"
 
 namespace orrery::spmd {
 namespace {
 
 class MeshCompiler {
  public:
-  MeshCompiler(const OperatorGraph& graph, const MeshPrices& prices, const Restriction& allowed)
+  MeshCompiler(const OperatorGraph& graph, const MeshPrices& prices, const Restriction& allowed,
+               const MeshWeights& weights)
       : graph_(graph),
         prices_(prices),
         allowed_(allowed),
+        weights_(weights),
         last_use_(graph.tensors.size(), -1),
         uses_(graph.tensors.size(), 0),
         slots_(graph.tensors.size(), -1) {
@@ -36,10 +38,12 @@ class MeshCompiler {
     for (const int uses : uses_) {
       compiled_.used.push_back(uses > 0 ? 1 : 0);
     }
+    compiled_.mesh = prices_.mesh();
     find_chains();
     if (!mistakes_.empty()) {
       return fail(std::move(mistakes_));
     }
+    ways_.emplace(graph_, prices_, allowed_, compiled_.chains_of);
     for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
       add(i);
     }
@@ -77,7 +81,7 @@ class MeshCompiler {
           std::tuple(graph_.node(tensor.producer).kind, tensor.shape, tensor.bytes.value()),
           static_cast<int>(compiled_.chains.size()));
       if (is_new) {
-        compiled_.chains.emplace_back(graph_, static_cast<int>(t), prices_);
+        compiled_.chains.emplace_back(graph_, static_cast<int>(t), prices_, weights_);
       }
       compiled_.chains_of.push_back(entry->second);
     }
@@ -116,6 +120,9 @@ class MeshCompiler {
       made.chains[slot] = std::max(live_[slot], -1);
     }
     made.choices = choices_of(i);
+    for (std::size_t c = 0; c < made.choices.size(); ++c) {
+      made.choices_by_need[once_needs(made, made.choices[c])].push_back(static_cast<int>(c));
+    }
     compiled_.slot_tensors.push_back(std::move(with_slots));
     compiled_.load_tensors.push_back(std::move(loads));
     const auto same = std::ranges::find(compiled_.distinct, made);
@@ -123,6 +130,16 @@ class MeshCompiler {
     if (same == compiled_.distinct.end()) {
       compiled_.distinct.push_back(std::move(made));
     }
+  }
+
+  static std::vector<int> once_needs(const MeshNode& node, const MeshChoice& choice) {
+    std::vector<int> needs;
+    for (std::size_t k = 0; k < node.once.size() && k < choice.needs.size(); ++k) {
+      if (node.once[k] != 0) {
+        needs.push_back(choice.needs[k]);
+      }
+    }
+    return needs;
   }
 
   int take_slot(int tensor) {
@@ -140,7 +157,7 @@ class MeshCompiler {
 
   /// Finds what the one user of a tensor needs it in together with its other inputs of one use that
   /// are there, if any.
-  void needed_together(int tensor, MeshNode& made) const {
+  void needed_together(int tensor, MeshNode& made) {
     const int user = last_use_[static_cast<std::size_t>(tensor)];
     MeshJoint joint;
     std::vector<std::size_t> places;
@@ -154,13 +171,11 @@ class MeshCompiler {
     if (places.size() < 2) {
       return;  // every code that it is kept in is needed
     }
-    for (const MeshSignature& pair : allowed_pairs(user)) {
-      std::uint64_t codes = 0;
+    for (const MeshWay& way : ways_->of(user)) {
+      std::vector<int>& codes = joint.codes.emplace_back();
       for (const std::size_t k : places) {
-        codes = codes * MeshForm::kCodes +
-                static_cast<std::uint64_t>(MeshForm(pair[0].inputs[k], pair[1].inputs[k]).code());
+        codes.push_back(input_form(way.forms, k).code());
       }
-      joint.codes.push_back(codes);
     }
     std::ranges::sort(joint.codes);
     const auto [first, last] = std::ranges::unique(joint.codes);
@@ -168,26 +183,14 @@ class MeshCompiler {
     made.joints.push_back(std::move(joint));
   }
 
-  std::vector<MeshSignature> allowed_pairs(int i) const {
-    std::vector<MeshSignature> pairs;
-    for (const Signature& inner : graph_.node(i).signatures) {
-      for (const Signature& outer : graph_.node(i).signatures) {
-        if (allows(i, {inner, outer})) {
-          pairs.push_back({inner, outer});
-        }
-      }
-    }
-    return pairs;
-  }
-
   /// Codes in which the tensor's one user takes it.
-  std::vector<int> needs_of_use(int tensor) const {
+  std::vector<int> needs_of_use(int tensor) {
     const int user = last_use_[static_cast<std::size_t>(tensor)];
     const std::vector<int>& inputs = graph_.node(user).inputs;
     const auto k = static_cast<std::size_t>(std::ranges::find(inputs, tensor) - inputs.begin());
     std::vector<int> codes;
-    for (const MeshSignature& pair : allowed_pairs(user)) {
-      const int code = MeshForm(pair[0].inputs[k], pair[1].inputs[k]).code();
+    for (const MeshWay& way : ways_->of(user)) {
+      const int code = input_form(way.forms, k).code();
       if (std::ranges::find(codes, code) == codes.end()) {
         codes.push_back(code);
       }
@@ -195,71 +198,99 @@ class MeshCompiler {
     return codes;
   }
 
-  /// The choice once for every way to keep its outputs.
-  std::vector<MeshChoice> kept(int i, const MeshChoice& choice) const {
+  /// The choice once for every way to keep its outputs, of which the needs are those of their use.
+  std::vector<MeshChoice> kept(const MeshChoice& choice, const std::vector<int>& outputs,
+                               const std::vector<std::vector<int>>& needs) const {
     std::vector<MeshChoice> ways{choice};
-    std::size_t place = 0;
-    for (const int tensor : graph_.node(i).outputs) {
-      if (last_use_[static_cast<std::size_t>(tensor)] < 0) {
-        continue;
-      }
-      const int from = choice.made[place++];
+    for (std::size_t place = 0; place < outputs.size(); ++place) {
+      const int from = choice.made[place];
       const std::vector<int> codes =
-          is_used_once(tensor) ? needs_of_use(tensor) : std::vector<int>{from};
+          is_used_once(outputs[place]) ? needs[place] : std::vector<int>{from};
       std::vector<MeshChoice> more;
       for (const MeshChoice& way : ways) {
         for (const int to : codes) {
-          more.push_back(way);
-          more.back().outputs.push_back(to);
-          more.back().cost += compiled_.of(tensor).cost(from, to);
+          const Time cost = compiled_.of(outputs[place]).cost(from, to);
+          if (cost < MeshChains::kNever) {
+            more.push_back(way);
+            more.back().outputs.push_back(to);
+            more.back().cost += cost;
+          }
         }
       }
-      std::erase_if(more, [](const MeshChoice& way) { return way.cost >= MeshChains::kNever; });
       ways = std::move(more);
     }
     return ways;
   }
 
-  /// A pair of signatures for every needs and outputs: the cheapest. A load that is decided later
+  /// Returns that on which the choices of a node depend: equal keys, equal choices.
+  std::vector<int> choice_key(int i) const {
+    const Node& node = graph_.node(i);
+    std::vector<int> key{ways_->sort_of(i)};
+    for (const int tensor : node.inputs) {
+      key.push_back(is_undecided(tensor) ? ways_->sort_of(graph_.tensor(tensor).producer) : -1);
+    }
+    for (const int tensor : node.outputs) {
+      const int user = last_use_[static_cast<std::size_t>(tensor)];
+      key.push_back(user < 0 ? -1 : 0);
+      if (user >= 0 && is_used_once(tensor)) {
+        const std::vector<int>& inputs = graph_.node(user).inputs;
+        key.back() = 1 + ways_->sort_of(user);
+        key.push_back(static_cast<int>(std::ranges::find(inputs, tensor) - inputs.begin()));
+      }
+    }
+    return key;
+  }
+
+  /// A choice of signatures for every needs and outputs: the cheapest. A load that is decided later
   /// has one that costs nothing.
   std::vector<MeshChoice> choices_of(int i) {
     const Node& node = graph_.node(i);
     if (node.is_load() && is_undecided(node.outputs.front())) {
       return {MeshChoice{}};
     }
-    std::vector<MeshChoice> found;
-    const int count = static_cast<int>(node.signatures.size());
-    for (int pair = 0; pair < count * count; ++pair) {
-      const auto choice = choice_of(i, {pair % count, pair / count});
-      for (MeshChoice& way : choice ? kept(i, *choice) : std::vector<MeshChoice>{}) {
-        const auto same = std::ranges::find_if(found, [&](const MeshChoice& other) {
-          return other.needs == way.needs && other.outputs == way.outputs;
-        });
-        if (same == found.end()) {
-          found.push_back(std::move(way));
-        } else if (way.cost < same->cost) {
-          *same = std::move(way);
-        }
-      }
+    const auto [entry, is_new] = choices_.try_emplace(choice_key(i));
+    if (is_new) {
+      entry->second = new_choices(i);
     }
-    if (found.empty()) {
+    if (entry->second.empty()) {
       first_refused_ = refused_ == 0 ? i : first_refused_;
       ++refused_;
+    }
+    return entry->second;
+  }
+
+  std::vector<MeshChoice> new_choices(int i) {
+    std::vector<int> outputs;
+    std::vector<std::vector<int>> needs;
+    for (const int tensor : graph_.node(i).outputs) {
+      if (last_use_[static_cast<std::size_t>(tensor)] >= 0) {
+        outputs.push_back(tensor);
+        needs.push_back(is_used_once(tensor) ? needs_of_use(tensor) : std::vector<int>());
+      }
+    }
+    std::vector<MeshChoice> found;
+    std::map<std::pair<std::vector<int>, std::vector<int>>, std::size_t> known;
+    for (const MeshWay& signatures : ways_->of(i)) {
+      const auto choice = choice_of(i, signatures);
+      for (MeshChoice& way : choice ? kept(*choice, outputs, needs) : std::vector<MeshChoice>{}) {
+        const auto [entry, is_new] = known.try_emplace({way.needs, way.outputs}, found.size());
+        if (is_new) {
+          found.push_back(std::move(way));
+        } else if (way.cost < found[entry->second].cost) {
+          found[entry->second] = std::move(way);
+        }
+      }
     }
     return found;
   }
 
-  std::optional<MeshChoice> choice_of(int i, const std::array<int, kAxes>& signatures) const {
+  std::optional<MeshChoice> choice_of(int i, const MeshWay& way) {
     const Node& node = graph_.node(i);
-    const MeshSignature pair = signature_of(graph_, {{}, i, signatures});
-    if (!allows(i, pair)) {
-      return std::nullopt;
-    }
     MeshChoice choice;
-    choice.signatures = signatures;
-    choice.cost = prices_.compute(graph_, i, pair);
+    choice.signatures = way.signatures;
+    choice.cost = MeshWeights::of(way.compute, weights_.compute);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const int need = MeshForm(pair[0].inputs[k], pair[1].inputs[k]).code();
+      const int need = input_form(way.forms, k).code();
       if (!is_undecided(node.inputs[k])) {
         choice.needs.push_back(need);
         continue;
@@ -272,8 +303,8 @@ class MeshCompiler {
       }
     }
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-      const MeshForm form(pair[0].outputs[k], pair[1].outputs[k]);
-      choice.cost += prices_.optimizer(graph_, node.outputs[k], form);
+      const MeshForm form = output_form(way.forms, k);
+      choice.cost += cost_of_having(node.outputs[k], form);
       if (last_use_[static_cast<std::size_t>(node.outputs[k])] >= 0) {
         choice.made.push_back(form.code());
       }
@@ -281,37 +312,46 @@ class MeshCompiler {
     return choice;
   }
 
-  bool allows(int i, const MeshSignature& pair) const {
-    const Node& node = graph_.node(i);
-    return (!allowed_ || (allowed_(node, pair[0]) && allowed_(node, pair[1]))) &&
-           prices_.allows(graph_, i, pair);
+  /// The optimizer's time and what is held of a tensor as it was made.
+  Time cost_of_having(int tensor, const MeshForm& form) {
+    const auto [entry, is_new] = having_.try_emplace(
+        {compiled_.chains_of[static_cast<std::size_t>(tensor)], form.code()}, Time(0));
+    if (is_new) {
+      entry->second = MeshWeights::of(prices_.optimizer(graph_, tensor, form), weights_.compute) +
+                      weights_.of(prices_.held(graph_, tensor, form, false).total());
+    }
+    return entry->second;
   }
 
-  std::pair<int, Time> cheapest_load(int tensor, int need) const {
+  std::pair<int, Time> cheapest_load(int tensor, int need) {
     const int load = graph_.tensor(tensor).producer;
-    const auto& all = graph_.node(load).signatures;
-    std::pair<int, Time> best{0, MeshChains::kNever};
-    for (const Signature& inner : all) {
-      for (const Signature& outer : all) {
-        const MeshForm form(inner.outputs[0], outer.outputs[0]);
-        if (allows(load, {inner, outer})) {
-          const Time cost = prices_.optimizer(graph_, tensor, form) +
-                            compiled_.of(tensor).cost(form.code(), need);
-          best = cost < best.second ? std::pair(form.code(), cost) : best;
-        }
+    const auto [entry, is_new] =
+        loads_.try_emplace({ways_->sort_of(load), need}, std::pair(0, MeshChains::kNever));
+    if (is_new) {
+      std::pair<int, Time>& best = entry->second;
+      for (const MeshWay& way : ways_->of(load)) {
+        const MeshForm form = output_form(way.forms, 0);
+        const Time cost =
+            cost_of_having(tensor, form) + compiled_.of(tensor).cost(form.code(), need);
+        best = cost < best.second ? std::pair(form.code(), cost) : best;
       }
     }
-    return best;
+    return entry->second;
   }
 
   const OperatorGraph& graph_;
   const MeshPrices& prices_;
   const Restriction& allowed_;
+  const MeshWeights& weights_;
   std::vector<int> last_use_;           ///< by tensor; -1: none
   std::vector<int> uses_;               ///< by tensor
   std::vector<int> slots_;              ///< by tensor; -1: none
   std::array<int, kMeshSlots> live_{};  ///< chains of the tensor in each slot; -1: none
-  int refused_ = 0;                     ///< nodes without a choice
+  std::optional<MeshWays> ways_;
+  std::map<std::vector<int>, std::vector<MeshChoice>> choices_;  ///< by choice_key()
+  std::map<std::pair<int, int>, Time> having_;                   ///< by sort of tensor, code
+  std::map<std::pair<int, int>, std::pair<int, Time>> loads_;    ///< by sort of node, code
+  int refused_ = 0;                                              ///< nodes without a choice
   int first_refused_ = 0;
   MeshGraph compiled_;
   Error mistakes_;
@@ -320,8 +360,8 @@ class MeshCompiler {
 }  // namespace
 
 Result<MeshGraph> compile_mesh(const OperatorGraph& graph, const MeshPrices& prices,
-                               const Restriction& allowed) {
-  return MeshCompiler(graph, prices, allowed).run();
+                               const Restriction& allowed, const MeshWeights& weights) {
+  return MeshCompiler(graph, prices, allowed, weights).run();
 }
 
 }  // namespace orrery::spmd

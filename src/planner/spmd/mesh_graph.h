@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/result.h"
@@ -14,10 +15,10 @@
 namespace orrery::spmd {
 
 inline constexpr int kMeshSlots = 16;
-/// Forms of live tensors by slot, a bit for every code; 0: no tensor.
-using MeshState = std::array<std::uint64_t, kMeshSlots>;
+/// Forms of live tensors by slot, as FormSets numbers them; 0: no tensor.
+using MeshState = std::array<FormSets::Id, kMeshSlots>;
 
-/// One pair of signatures of a node.
+/// One signature for each axis of a node.
 struct MeshChoice {
   std::array<int, kAxes> signatures{};
   Time cost{0};              ///< of computing, and of its loads in the cheapest forms
@@ -28,11 +29,10 @@ struct MeshChoice {
   friend bool operator==(const MeshChoice&, const MeshChoice&) = default;
 };
 
-/// A MeshJoint is what one later node alone uses: slots, and the codes, six bits each, that it
-/// needs together.
+/// A MeshJoint is what one later node alone uses: slots, and the codes that it needs together.
 struct MeshJoint {
   std::vector<int> slots;
-  std::vector<std::uint64_t> codes;  ///< ascending
+  std::vector<std::vector<int>> codes;  ///< ascending
   friend bool operator==(const MeshJoint&, const MeshJoint&) = default;
 };
 
@@ -44,6 +44,8 @@ struct MeshNode {
   std::vector<MeshJoint> joints;
   std::vector<int> dead;  ///< slots whose tensors nothing uses later
   std::vector<MeshChoice> choices;
+  /// The choices by the forms in which they need the inputs of one use.
+  std::map<std::vector<int>, std::vector<int>> choices_by_need;
   /// The chains, after the node, of the tensor in each slot; -1: none, or one that is converted
   /// already.
   std::array<int, kMeshSlots> chains{};
@@ -51,6 +53,7 @@ struct MeshNode {
 };
 
 struct MeshGraph {
+  Mesh mesh{1, 1, 1};
   std::vector<MeshChains> chains;
   std::vector<MeshNode> distinct;
   std::vector<int> nodes;                      ///< index into distinct
@@ -71,6 +74,6 @@ struct MeshGraph {
 
 /// Mistakes: those of search_mesh() but for the last two.
 Result<MeshGraph> compile_mesh(const OperatorGraph& graph, const MeshPrices& prices,
-                               const Restriction& allowed);
+                               const Restriction& allowed, const MeshWeights& weights = {});
 
 }  // namespace orrery::spmd

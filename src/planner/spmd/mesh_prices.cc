@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collective/group_extents.h"
 #include "machine/compute/compute_model.h"
 #include "planner/spmd/program.h"
 #include "planner/spmd/signatures.h"
@@ -35,6 +36,13 @@ bool keeps_parts(const Node& node, const MeshForm& output, const Mesh& mesh) {
 
 }  // namespace
 
+MeshForm input_form(const MeshSignature& signature, std::size_t k) {
+  return MeshForm({signature[0].inputs[k], signature[1].inputs[k], signature[2].inputs[k]});
+}
+MeshForm output_form(const MeshSignature& signature, std::size_t k) {
+  return MeshForm({signature[0].outputs[k], signature[1].outputs[k], signature[2].outputs[k]});
+}
+
 Result<MeshPrices> MeshPrices::make(const machine::Machine& machine, const Mesh& mesh,
                                     std::int64_t element) {
   auto alike = MachinePrices::make(machine, devices_of(mesh), Overlap::none, element);
@@ -45,22 +53,26 @@ Result<MeshPrices> MeshPrices::make(const machine::Machine& machine, const Mesh&
 }
 
 MeshPrices::MeshPrices(MachinePrices alike, const Mesh& mesh)
-    : alike_(std::move(alike)),
-      mesh_(mesh),
-      groups_{collective::extents_of(1, mesh[0], machine()),
-              collective::extents_of(mesh[0], mesh[1], machine()),
-              collective::extents_of(1, devices_of(mesh), machine())} {}
+    : alike_(std::move(alike)), mesh_(mesh) {
+  for (const MeshGroup group : groups_on(mesh)) {
+    groups_[static_cast<std::size_t>(group)] =
+        collective::group_extents(communicators(group, mesh), 0, machine());
+  }
+}
 
 bool MeshPrices::allows(const OperatorGraph& graph, int node,
                         const MeshSignature& signature) const {
   const Node& n = graph.node(node);
-  bool allowed = is_sound(n.op, signature[0]) && is_sound(n.op, signature[1]);
+  bool allowed = true;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    allowed = allowed && (mesh_[axis] == 1 || is_sound(n.op, signature[axis]));
+  }
   for (std::size_t i = 0; allowed && i < n.inputs.size(); ++i) {
     allowed = cuts_evenly(graph.tensors[static_cast<std::size_t>(n.inputs[i])],
-                          {signature[0].inputs[i], signature[1].inputs[i]}, mesh_);
+                          input_form(signature, i), mesh_);
   }
   for (std::size_t i = 0; allowed && i < n.outputs.size(); ++i) {
-    const MeshForm form{signature[0].outputs[i], signature[1].outputs[i]};
+    const MeshForm form = output_form(signature, i);
     allowed = cuts_evenly(graph.tensors[static_cast<std::size_t>(n.outputs[i])], form, mesh_) &&
               keeps_parts(n, form, mesh_);
   }
@@ -69,8 +81,11 @@ bool MeshPrices::allows(const OperatorGraph& graph, int node,
 
 graph::Operator MeshPrices::kernel(const OperatorGraph& graph, int node,
                                    const MeshSignature& signature) const {
-  return MachinePrices::kernel_of(
-      graph, node, {{&signature[0], mesh_[0]}, {&signature[1], mesh_[1]}}, 1, type());
+  std::vector<Cut> cuts;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    cuts.push_back({&signature[axis], mesh_[axis]});
+  }
+  return MachinePrices::kernel_of(graph, node, cuts, 1, type());
 }
 
 std::vector<graph::Operator> MeshPrices::backward(const OperatorGraph& graph, int node,
@@ -107,9 +122,11 @@ MeshTransfers MeshPrices::transfers(const OperatorGraph& graph, int tensor, cons
   const Conversion kinds = conversion(step.from, step.to).value_or(Conversion{});
   const NodeKind kind = graph.producer(tensor).kind;
   const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
-  const std::size_t other = step.group == MeshGroup::inner ? 1 : 0;
-  const bool cut = step.group != MeshGroup::all && form[other].is_gather();
-  const Bytes whole = graph.tensor(tensor).bytes / (cut ? mesh_[other] : 1);
+  std::int64_t parts = 1;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    parts *= !spans(step.group, axis, mesh_) && form[axis].is_gather() ? mesh_[axis] : 1;
+  }
+  const Bytes whole = graph.tensor(tensor).bytes / parts;
   const std::int64_t members = members_of(step.group, mesh_);
   return {.forward = MachinePrices::transfer_of(kinds.forward, whole, members),
           .backward = MachinePrices::transfer_of(trains ? kinds.gradient : Operation::slice, whole,

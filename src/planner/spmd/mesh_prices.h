@@ -5,12 +5,12 @@
 ///               operand that has a gradient, which inputs, buffers and the masks by which top_1
 ///               and top_2 gating send rows have not; causal attention's backward as its own kernel
 ///   step        closed forms of the collective library on the step's groups, forward and backward,
-///               of what the other axis leaves of the tensor; an axis along one network dimension
+///               of what the other axes leave of the tensor; an axis along one network dimension
 ///               has that dimension's latency and bandwidth
 ///   optimizer   Adam on what a device holds
 ///   memory      that of memory.h
 ///
-/// Allowed are sound signatures whose slices are even on both axes together, and of attention whole
+/// Allowed are sound signatures whose slices are even on all axes together, and of attention whole
 /// heads. Ignores: groups of an axis that share links, kernels beside collectives; both are
 /// simulated.
 #pragma once
@@ -28,10 +28,38 @@ namespace orrery::spmd {
 
 using MeshSignature = std::array<Signature, kAxes>;
 
+/// Return the forms of a node's input or output by its signatures.
+MeshForm input_form(const MeshSignature& signature, std::size_t k);
+MeshForm output_form(const MeshSignature& signature, std::size_t k);
+
 /// MeshTransfers are what a step moves within each of its groups.
 struct MeshTransfers {
   std::optional<Transfer> forward{};
   std::optional<Transfer> backward{};
+};
+
+/// Weights turn the parts of a program's cost into another sum: what a search under a limit of
+/// memory (mesh_limits.h) or beside hidden collectives (mesh_overlap.h) looks for.
+struct MeshWeights {
+  using ByGroup = std::array<double, kMeshGroups>;
+  static constexpr ByGroup alike(double weight) {
+    return {weight, weight, weight, weight, weight, weight, weight};
+  }
+
+  double compute = 1;  ///< kernels and the optimizer
+  ByGroup activations = alike(1);
+  ByGroup parameters = alike(1);  ///< gathers of them and sums of their gradients
+  double seconds_per_byte = 0;    ///< that a device holds
+
+  static Time of(Time time, double weight) { return weight == 1 ? time : time * weight; }
+  Time of(Bytes held) const {
+    return from_seconds(seconds_per_byte * static_cast<double>(held.value()));
+  }
+  friend bool operator==(const MeshWeights&, const MeshWeights&) = default;
+  double communication_of(const OperatorGraph& graph, int tensor, MeshGroup group) const {
+    const bool loads = graph.producer(tensor).kind == NodeKind::parameter;
+    return (loads ? parameters : activations)[static_cast<std::size_t>(group)];
+  }
 };
 
 class MeshPrices {
@@ -72,7 +100,7 @@ class MeshPrices {
 
   MachinePrices alike_;  ///< of all devices as one axis
   Mesh mesh_;
-  std::array<std::vector<collective::Extent>, 3> groups_;  ///< by MeshGroup
+  std::array<std::vector<collective::Extent>, kMeshGroups> groups_;  ///< by MeshGroup
 };
 
 }  // namespace orrery::spmd

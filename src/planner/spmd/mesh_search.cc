@@ -4,65 +4,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
-#include "planner/spmd/mesh_graph.h"
+#include "planner/spmd/mesh_states.h"
 
 namespace orrery::spmd {
 namespace {
 
-constexpr std::size_t kMostReached = 8'000'000;  // states at a cut: 1 GB
-
-/// A state and the cheapest way to it.
-struct MeshLabel {
-  MeshState state{};
-  Time cost{0};
-  int parent = -1;  ///< at the cut before
-  int choice = -1;  ///< of the node between
-};
-
-struct MeshStateHash {
-  std::size_t operator()(const MeshState& state) const {
-    std::uint64_t hash = 0;
-    for (const std::uint64_t forms : state) {
-      hash = (hash ^ forms) * 0x9e3779b97f4a7c15U;  // 2^64 / golden ratio
-      hash ^= hash >> 32;
-    }
-    return hash;
-  }
-};
-
 class MeshSearch {
  public:
-  MeshSearch(const OperatorGraph& graph, const MeshGraph& compiled, const MeshOptions& options)
-      : graph_(graph), compiled_(compiled), options_(options) {}
+  MeshSearch(const OperatorGraph& graph, const MeshGraph& compiled, const MeshOptions& options,
+             Beyond beyond)
+      : graph_(graph),
+        compiled_(compiled),
+        options_(options),
+        mesh_(compiled.mesh),
+        rule_{options.most_states > 0 ? options.most_states : most_states_on(mesh_),
+              options.dominance, beyond} {}
 
   Result<MeshSolution> run() {
     const int nodes = static_cast<int>(graph_.nodes.size());
     cuts_.resize(static_cast<std::size_t>(nodes) + 1);
+    trails_.resize(cuts_.size());
     last_ = nodes;
     at(0) = {MeshLabel{}};
     for (int cut = 0; cut < last_; ++cut) {
       if (options_.skip_periods && skipped_ == 0) {
         skip_repeats(cut);
       }
-      if (!expand(cut)) {
-        return fail(fmt::format("more than {} states after node {}", kMostReached, node_at(cut)));
-      }
+      expand(cut);
     }
     if (at(last_).empty()) {
-      return fail("no program obeys the rules: every way ends in forms that nothing converts");
+      return fail(
+          counts_.dropped > 0
+              ? fmt::format("no program is left of {} states at a cut; more may have one",
+                            rule_.most)
+              : "no program obeys the rules: every way ends in forms that nothing converts");
     }
     const auto best = std::ranges::min_element(at(last_), {}, &MeshLabel::cost);
     MeshSolution solution{.total = best->cost + skipped_ * step_, .counts = counts_};
+    solution.bound = solution.total;
     solution.counts.skipped_periods = skipped_;
-    solution.strategy = write(trace_back(static_cast<int>(best - at(last_).begin())));
+    if (rule_.beyond == Beyond::dropped) {
+      solution.strategy = write(trace_back(static_cast<int>(best - at(last_).begin())));
+    }
     return solution;
   }
 
@@ -74,17 +63,20 @@ class MeshSearch {
 
   /// Adds the forms that a choice needs; their cost, or nothing where a form is out of reach.
   std::optional<Time> prepare(const MeshNode& node, const MeshChoice& choice,
-                              const std::vector<int>& tensors, MeshState& state) const {
+                              const std::vector<int>& tensors, MeshState& state) {
     Time cost(0);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      std::uint64_t& forms = state[static_cast<std::size_t>(node.inputs[k])];
+      FormSets::Id& forms = state[static_cast<std::size_t>(node.inputs[k])];
       if (node.once[k] != 0) {
-        cost += forms == std::uint64_t{1} << choice.needs[k] ? Time(0) : MeshChains::kNever;
+        cost += forms == FormSets::of(choice.needs[k]) ? Time(0) : MeshChains::kNever;
         continue;
       }
       const MeshChains& chains = compiled_.of(tensors[k]);
-      cost += chains.cost(chains.nearest(forms, choice.needs[k]), choice.needs[k]);
-      forms |= std::uint64_t{1} << choice.needs[k];
+      cost += chains.cost(chains.nearest(sets_.codes(forms), choice.needs[k]), choice.needs[k]);
+      if (cost >= MeshChains::kNever) {
+        return std::nullopt;
+      }
+      forms = sets_.with(forms, choice.needs[k]);
     }
     return cost < MeshChains::kNever ? std::optional(cost) : std::nullopt;
   }
@@ -94,101 +86,71 @@ class MeshSearch {
       state[static_cast<std::size_t>(slot)] = 0;
     }
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-      state[static_cast<std::size_t>(node.outputs[k])] = std::uint64_t{1} << choice.outputs[k];
+      state[static_cast<std::size_t>(node.outputs[k])] = FormSets::of(choice.outputs[k]);
     }
   }
 
-  static bool may_be_used(const MeshNode& node, const MeshState& state) {
+  /// Returns the one form of each of these slots.
+  std::vector<int> codes_of(const std::vector<int>& slots, const MeshState& state) const {
+    std::vector<int> codes;
+    for (const int slot : slots) {
+      codes.push_back(sets_.codes(state[static_cast<std::size_t>(slot)]).front());
+    }
+    return codes;
+  }
+
+  bool may_be_used(const MeshNode& node, const MeshState& state) const {
     return std::ranges::all_of(node.joints, [&](const MeshJoint& joint) {
-      std::uint64_t codes = 0;
-      for (const int slot : joint.slots) {
-        codes = codes * MeshForm::kCodes +
-                static_cast<std::uint64_t>(std::countr_zero(state[static_cast<std::size_t>(slot)]));
-      }
-      return std::ranges::binary_search(joint.codes, codes);
+      return std::ranges::binary_search(joint.codes, codes_of(joint.slots, state));
     });
   }
 
-  bool expand(int cut) {
+  /// Returns the choices that need the inputs of one use as they are.
+  const std::vector<int>& fitting(const MeshNode& node, const MeshState& state) const {
+    static const std::vector<int> kNone;
+    std::vector<int> slots;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.once[k] != 0) {
+        slots.push_back(node.inputs[k]);
+      }
+    }
+    const auto found = node.choices_by_need.find(codes_of(slots, state));
+    return found != node.choices_by_need.end() ? found->second : kNone;
+  }
+
+  void expand(int cut) {
     const int i = node_at(cut);
     const MeshNode& node = compiled_.node(i);
     const std::vector<int>& tensors = compiled_.slot_tensors[static_cast<std::size_t>(i)];
-    std::vector<MeshLabel> reached;
-    std::unordered_map<MeshState, std::size_t, MeshStateHash> known;
+    MeshStates states(compiled_, node, sets_, rule_);
     for (int parent = 0; parent < static_cast<int>(at(cut).size()); ++parent) {
       const MeshLabel& from = at(cut)[static_cast<std::size_t>(parent)];
-      for (int c = 0; c < static_cast<int>(node.choices.size()); ++c) {
+      for (const int c : fitting(node, from.state)) {
         const MeshChoice& choice = node.choices[static_cast<std::size_t>(c)];
-        MeshLabel next{from.state, from.cost + choice.cost, parent, c};
+        MeshLabel next{from.state, from.cost + choice.cost, {parent, c}};
         const std::optional<Time> cost = prepare(node, choice, tensors, next.state);
         if (!cost) {
           continue;
         }
         next.cost += *cost;
         leave(node, choice, next.state);
-        if (!may_be_used(node, next.state)) {
-          continue;
+        if (may_be_used(node, next.state)) {
+          states.add(next);
         }
-        const auto [entry, is_new] = known.try_emplace(next.state, reached.size());
-        if (is_new) {
-          reached.push_back(next);
-        } else if (next.cost < reached[entry->second].cost) {
-          reached[entry->second] = next;
-        }
-      }
-      if (reached.size() > kMostReached) {
-        return false;
       }
     }
-    counts_.reached += static_cast<std::int64_t>(reached.size());
-    at(cut + 1) = keep(node, std::move(reached));
+    counts_.reached += states.reached();
+    at(cut + 1) = states.keep();
+    counts_.dropped += states.dropped();
+    for (const MeshLabel& label : at(cut + 1)) {
+      trails_[static_cast<std::size_t>(cut) + 1].push_back(label.trail);
+    }
+    if (cut > period()) {  // nothing is compared with it any more
+      at(cut - period() - 1) = {};
+    }
     const auto kept = static_cast<std::int64_t>(at(cut + 1).size());
     counts_.states += kept;
     counts_.most_states = std::max(counts_.most_states, kept);
-    return true;
-  }
-
-  /// Keeps the labels that no other dominates, the cheapest first.
-  std::vector<MeshLabel> keep(const MeshNode& node, std::vector<MeshLabel> reached) const {
-    std::ranges::stable_sort(reached, {}, &MeshLabel::cost);
-    if (!options_.dominance) {
-      return reached;
-    }
-    std::vector<MeshLabel> kept;
-    std::unordered_map<MeshState, std::vector<std::size_t>, MeshStateHash> rivals;
-    for (const MeshLabel& label : reached) {
-      std::vector<std::size_t>& own = rivals[unconverted(node, label.state)];
-      if (std::ranges::none_of(
-              own, [&](std::size_t other) { return dominates(node, kept[other], label); })) {
-        own.push_back(kept.size());
-        kept.push_back(label);
-      }
-    }
-    return kept;
-  }
-
-  /// Forms that nothing converts: states of which they differ do not dominate each other.
-  static MeshState unconverted(const MeshNode& node, MeshState state) {
-    for (std::size_t slot = 0; slot < state.size(); ++slot) {
-      state[slot] = node.chains[slot] < 0 ? state[slot] : 0;
-    }
-    return state;
-  }
-
-  /// Requires that `other` is no cheaper.
-  bool dominates(const MeshNode& node, const MeshLabel& one, const MeshLabel& other) const {
-    Time left = other.cost - one.cost;
-    for (std::size_t slot = 0; slot < one.state.size(); ++slot) {
-      if ((other.state[slot] & ~one.state[slot]) == 0) {
-        continue;
-      }
-      const MeshChains& chains = compiled_.chains[static_cast<std::size_t>(node.chains[slot])];
-      left -= chains.to_have(one.state[slot], other.state[slot], left);
-      if (left < Time(0)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /// Skips as many periods as can be, if the cut has the states of a period before.
@@ -225,7 +187,7 @@ class MeshSearch {
         cut = seam_;
         --left;
       }
-      const MeshLabel& now = at(cut)[static_cast<std::size_t>(label)];
+      const Trail& now = trails_[static_cast<std::size_t>(cut)][static_cast<std::size_t>(label)];
       choices.push_back(now.choice);
       label = now.parent;
     }
@@ -246,10 +208,11 @@ class MeshSearch {
       MeshComputation made{{}, i, choice.signatures};
       const std::vector<int>& tensors = compiled_.slot_tensors[static_cast<std::size_t>(i)];
       for (std::size_t k = 0; k < tensors.size(); ++k) {
-        const std::uint64_t forms = state[static_cast<std::size_t>(node.inputs[k])];
-        const int from = node.once[k] != 0
-                             ? made_as.at(tensors[k])
-                             : compiled_.of(tensors[k]).nearest(forms, choice.needs[k]);
+        const FormSets::Id forms = state[static_cast<std::size_t>(node.inputs[k])];
+        const int from =
+            node.once[k] != 0
+                ? made_as.at(tensors[k])
+                : compiled_.of(tensors[k]).nearest(sets_.codes(forms), choice.needs[k]);
         convert(tensors[k], from, choice.needs[k], made);
       }
       note_outputs(i, choice, made_as);
@@ -282,15 +245,14 @@ class MeshSearch {
 
   void convert_loads(int i, const MeshChoice& choice, std::map<int, int>& loaded,
                      MeshComputation& made) const {
-    const MeshSignature pair = signature_of(graph_, made);
+    const MeshSignature forms = signature_of(graph_, made, mesh_);
     const std::vector<int>& loads = compiled_.load_tensors[static_cast<std::size_t>(i)];
     for (std::size_t k = 0; k < loads.size(); ++k) {
       const std::vector<int>& inputs = graph_.node(i).inputs;
       const auto place =
           static_cast<std::size_t>(std::ranges::find(inputs, loads[k]) - inputs.begin());
-      const MeshForm need(pair[0].inputs[place], pair[1].inputs[place]);
       loaded[loads[k]] = choice.loads[k];
-      convert(loads[k], choice.loads[k], need.code(), made);
+      convert(loads[k], choice.loads[k], input_form(forms, place).code(), made);
     }
   }
 
@@ -298,6 +260,9 @@ class MeshSearch {
     const int load = graph_.tensor(tensor).producer;
     const std::vector<Signature>& all = graph_.node(load).signatures;
     for (std::size_t axis = 0; axis < kAxes; ++axis) {
+      if (mesh_[axis] == 1) {
+        continue;
+      }
       const auto made = std::ranges::find_if(all, [&](const Signature& signature) {
         return signature.outputs[0] == MeshForm::of_code(code)[axis];
       });
@@ -309,7 +274,11 @@ class MeshSearch {
   const OperatorGraph& graph_;
   const MeshGraph& compiled_;
   const MeshOptions& options_;
-  std::vector<std::vector<MeshLabel>> cuts_;  ///< without the periods skipped
+  Mesh mesh_;
+  KeepRule rule_;
+  FormSets sets_;
+  std::vector<std::vector<MeshLabel>> cuts_;  ///< without the periods skipped; the last ones
+  std::vector<std::vector<Trail>> trails_;    ///< of all of these
   int last_ = 0;                              ///< cut
   int seam_ = 0;                              ///< the cut before which periods are skipped
   int skipped_ = 0;
@@ -321,11 +290,20 @@ class MeshSearch {
 
 Result<MeshSolution> search_mesh(const OperatorGraph& graph, const MeshPrices& prices,
                                  const MeshOptions& options) {
-  const auto compiled = compile_mesh(graph, prices, options.allowed);
+  const auto compiled = compile_mesh(graph, prices, options.allowed, options.weights);
   if (!compiled) {
     return fail(compiled.error());
   }
-  return MeshSearch(graph, *compiled, options).run();
+  auto found = MeshSearch(graph, *compiled, options, Beyond::dropped).run();
+  if (found && found->counts.dropped > 0) {
+    found->bound = Time(0);
+    if (!options.with_bound) {
+      return found;
+    }
+    const auto relaxed = MeshSearch(graph, *compiled, options, Beyond::joined).run();
+    found->bound = relaxed ? std::min(relaxed->total, found->total) : Time(0);
+  }
+  return found;
 }
 
 }  // namespace orrery::spmd

@@ -2,19 +2,13 @@
 #include "planner/spmd/mesh_strategy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace orrery::spmd {
 namespace {
-
-MeshForm input_form(const MeshSignature& signature, std::size_t k) {
-  return {signature[0].inputs[k], signature[1].inputs[k]};
-}
-MeshForm output_form(const MeshSignature& signature, std::size_t k) {
-  return {signature[0].outputs[k], signature[1].outputs[k]};
-}
 
 class MeshReplay {
  public:
@@ -25,10 +19,11 @@ class MeshReplay {
     int next = 0;
     for (const MeshComputation& computation : strategy.computations) {
       if (computation.node != next || !exists(computation)) {
-        return fail(fmt::format(
-            "computation {} is of node {} by signatures {} and {}, expected node {} and "
-            "signatures that it has",
-            next, computation.node, computation.signatures[0], computation.signatures[1], next));
+        return fail(
+            fmt::format("computation {} is of node {} by signatures {}, expected node {} and "
+                        "signatures that it "
+                        "has",
+                        next, computation.node, fmt::join(computation.signatures, ", "), next));
       }
       std::ranges::for_each(computation.conversions, [&](const auto& c) { convert(c); });
       compute(computation);
@@ -54,6 +49,7 @@ class MeshReplay {
                            : 0;
     return std::ranges::all_of(computation.signatures, [&](int s) { return s >= 0 && s < count; });
   }
+  const Mesh& mesh() const { return prices_.mesh(); }
   std::vector<MeshForm>& forms_of(int tensor) { return forms_[static_cast<std::size_t>(tensor)]; }
   bool has(int tensor, const MeshForm& form) {
     return std::ranges::find(forms_of(tensor), form) != forms_of(tensor).end();
@@ -63,22 +59,24 @@ class MeshReplay {
     if (conversion.tensor < 0 || conversion.tensor >= static_cast<int>(forms_.size()) ||
         !has(conversion.tensor, conversion.from)) {
       mistakes_.add(Error(fmt::format("tensor {} is not there as {}", conversion.tensor,
-                                      to_string(conversion.from))));
+                                      to_string(conversion.from, mesh()))));
       return;
     }
     const auto rank = static_cast<int>(graph_.tensor(conversion.tensor).shape.size());
     MeshForm form = conversion.from;
     for (const MeshStep& step : conversion.steps) {
-      const std::vector<MeshStep> known = steps_from(form, rank);
+      const std::vector<MeshStep> known = steps_from(form, rank, mesh());
       if (std::ranges::find(known, step) == known.end()) {
         mistakes_.add(
             Error(fmt::format("tensor {}: no step of {} leads from {} to {}", conversion.tensor,
-                              name_of(step.group), to_string(form), to_string(step.to))));
+                              name_of(step.group), to_string(form, mesh()), to_string(step.to))));
         return;
       }
-      cost_.communication[static_cast<std::size_t>(step.group)] +=
-          prices_.convert(graph_, conversion.tensor, form, step);
-      form = after(form, step);
+      const Time time = prices_.convert(graph_, conversion.tensor, form, step);
+      const bool loads = graph_.producer(conversion.tensor).kind == NodeKind::parameter;
+      cost_.communication[static_cast<std::size_t>(step.group)] += time;
+      cost_.of_parameters[static_cast<std::size_t>(step.group)] += loads ? time : Time(0);
+      form = after(form, step, mesh());
     }
     forms_of(conversion.tensor).push_back(form);
     cost_.holdings += prices_.held(graph_, conversion.tensor, form, true);
@@ -86,18 +84,21 @@ class MeshReplay {
 
   void compute(const MeshComputation& computation) {
     const Node& node = graph_.node(computation.node);
-    const MeshSignature signature = signature_of(graph_, computation);
+    const MeshSignature signature = signature_of(graph_, computation, mesh());
     if (!prices_.allows(graph_, computation.node, signature)) {
-      mistakes_.add(Error(fmt::format("node {} ({}): {} x {} gives wrong results or uneven slices",
-                                      computation.node, node.name, to_string(signature[0]),
-                                      to_string(signature[1]))));
+      std::vector<std::string> names;
+      for (const std::size_t axis : axes_of(mesh())) {
+        names.push_back(to_string(signature[axis]));
+      }
+      mistakes_.add(Error(fmt::format("node {} ({}): {} gives wrong results or uneven slices",
+                                      computation.node, node.name, fmt::join(names, " x "))));
       return;
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!has(node.inputs[k], input_form(signature, k))) {
         mistakes_.add(
             Error(fmt::format("node {} ({}): input {} is not there as {}", computation.node,
-                              node.name, k, to_string(input_form(signature, k)))));
+                              node.name, k, to_string(input_form(signature, k), mesh()))));
       }
     }
     cost_.compute += prices_.compute(graph_, computation.node, signature);
@@ -118,10 +119,26 @@ class MeshReplay {
 
 }  // namespace
 
-MeshSignature signature_of(const OperatorGraph& graph, const MeshComputation& computation) {
-  const std::vector<Signature>& all = graph.node(computation.node).signatures;
-  return {all[static_cast<std::size_t>(computation.signatures[0])],
-          all[static_cast<std::size_t>(computation.signatures[1])]};
+MeshSignature signature_of(const OperatorGraph& graph, const MeshComputation& computation,
+                           const Mesh& mesh) {
+  const Node& node = graph.node(computation.node);
+  MeshSignature found;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    found[axis] = mesh[axis] > 1
+                      ? node.signatures[static_cast<std::size_t>(computation.signatures[axis])]
+                      : Signature{std::vector<Form>(node.inputs.size()),
+                                  std::vector<Form>(node.outputs.size())};
+  }
+  return found;
+}
+
+Time MeshCost::weighted(const MeshWeights& weights) const {
+  Time sum = MeshWeights::of(compute + optimizer, weights.compute);
+  for (std::size_t group = 0; group < kMeshGroups; ++group) {
+    sum += MeshWeights::of(communication[group] - of_parameters[group], weights.activations[group]);
+    sum += MeshWeights::of(of_parameters[group], weights.parameters[group]);
+  }
+  return sum;
 }
 
 Result<MeshCost> replay(const OperatorGraph& graph, const MeshStrategy& strategy,

@@ -11,6 +11,7 @@
 #include "planner/spmd/mesh.h"
 #include "planner/spmd/mesh_prices.h"
 #include "planner/spmd/operator_graph.h"
+#include "planner/spmd/stage.h"
 
 namespace orrery::spmd {
 
@@ -25,7 +26,7 @@ struct MeshConversion {
 struct MeshComputation {
   std::vector<MeshConversion> conversions;  ///< first
   int node = 0;
-  std::array<int, kAxes> signatures{};  ///< by axis: indices into the node's
+  std::array<int, kAxes> signatures{};  ///< by axis: indices into the node's; 0 on one of 1 device
   friend bool operator==(const MeshComputation&, const MeshComputation&) = default;
 };
 
@@ -34,15 +35,20 @@ struct MeshStrategy {
   friend bool operator==(const MeshStrategy&, const MeshStrategy&) = default;
 };
 
-/// Returns the node's signatures of both axes.
-MeshSignature signature_of(const OperatorGraph& graph, const MeshComputation& computation);
+/// Returns the node's signatures of all axes; on one of 1 device every form is full.
+MeshSignature signature_of(const OperatorGraph& graph, const MeshComputation& computation,
+                           const Mesh& mesh);
 
 struct MeshCost {
   Time total{0};  ///< the sum of the others
   Time compute{0};
-  std::array<Time, 3> communication{};  ///< by MeshGroup
+  std::array<Time, kMeshGroups> communication{};  ///< by MeshGroup
+  std::array<Time, kMeshGroups> of_parameters{};  ///< the part of it that gathers them or sums up
   Time optimizer{0};
   Holdings holdings{};  ///< of a device, everything kept
+
+  /// Returns the sum by these weights, without the memory.
+  Time weighted(const MeshWeights& weights) const;
 };
 
 /// Finds the cost of a strategy by executing the program. Mistakes, all at once: nodes missing or
@@ -51,10 +57,18 @@ struct MeshCost {
 Result<MeshCost> replay(const OperatorGraph& graph, const MeshStrategy& strategy,
                         const MeshPrices& prices);
 
-/// Returns the strategy as a workload for the event loop: kernels and steps one after the other,
-/// backward in reverse, then the optimizer. Groups of an axis all run, and share what links they
-/// share. Without that it takes what replay() says. Mistakes: those of replay().
+/// Returns the strategy as a workload for the event loop: kernels and steps, backward in reverse,
+/// then the optimizer. Groups of an axis all run, and share what links they share.
+///
+///   none      one after the other: without shared links it takes what replay() says
+///   both      each when what it reads is there: kernels in their order on one stream, the steps of
+///             each group on a stream for activations and one for parameters and their gradients,
+///             in their order; so parameters are gathered ahead, and gradients summed beside the
+///             kernels of earlier nodes
+///   forward   the same in the forward pass only
+///
+/// Mistakes: those of replay().
 Result<graph::Workload> program_of(const OperatorGraph& graph, const MeshStrategy& strategy,
-                                   const MeshPrices& prices);
+                                   const MeshPrices& prices, Overlap overlap = Overlap::none);
 
 }  // namespace orrery::spmd

@@ -22,45 +22,49 @@ Result<MeshStep> read_mesh_step(const ConfigNode& node) {
   return read.finish(step);
 }
 
-Result<MeshConversion> read_mesh_conversion(const ConfigNode& node) {
+Result<MeshConversion> read_mesh_conversion(const ConfigNode& node, const Mesh& mesh) {
   Reader read(node);
   MeshConversion found;
   found.tensor = read.required<int>("tensor");
-  const auto from = parse_mesh_form(read.required<std::string>("from"));
-  read.require(from.has_value(), "from", "a form of each axis, such as full x gather_0");
+  const auto from = parse_mesh_form(read.required<std::string>("from"), mesh);
+  read.require(from.has_value(), "from",
+               "a form for each axis, such as " + to_string(MeshForm(), mesh));
   found.from = from.value_or(MeshForm());
   found.steps = read_list(read, "steps", read_mesh_step);
   return read.finish(std::move(found));
 }
 
-Result<MeshComputation> read_mesh_computation(const ConfigNode& node) {
+Result<MeshComputation> read_mesh_computation(const ConfigNode& node, const Mesh& mesh) {
   Reader read(node);
   MeshComputation found;
   found.node = read.required<int>("node");
   const std::vector<int> signatures = read.list<int>("signatures", true);
-  read.require(signatures.size() == kAxes, "signatures", "an index for each of the two axes");
-  if (signatures.size() == kAxes) {
-    found.signatures = {signatures[0], signatures[1]};
+  const std::vector<std::size_t> axes = axes_of(mesh);
+  const bool sound = signatures.size() == axes.size();
+  read.require(sound, "signatures", fmt::format("an index for each of the {} axes", axes.size()));
+  for (std::size_t i = 0; sound && i < axes.size(); ++i) {
+    found.signatures[axes[i]] = signatures[i];
   }
-  found.conversions = read_list(read, "conversions", read_mesh_conversion);
+  found.conversions = read_list(read, "conversions", [&](const ConfigNode& conversion) {
+    return read_mesh_conversion(conversion, mesh);
+  });
   return read.finish(std::move(found));
 }
 
 Result<SavedMesh> read_mesh_strategy(const ConfigNode& root) {
   Reader read(root);
-  for (const char* fact :
-       {"format", "graph", "n_devices", "profile", "overlap", "cost", "total_seconds"}) {
+  for (const char* fact : {"format", "graph", "n_devices", "profile", "cost", "total_seconds"}) {
     read.ignore(fact);
   }
   SavedMesh saved;
-  const std::vector<std::int64_t> mesh = read.list<std::int64_t>("mesh", true);
-  const bool sound =
-      mesh.size() == kAxes && mesh[0] >= 1 && mesh[1] >= 1 && mesh[0] <= kMostDevices / mesh[1];
-  read.require(sound, "mesh", fmt::format("two numbers of at most {} devices", kMostDevices));
-  if (sound) {
-    saved.mesh = {mesh[0], mesh[1]};
-  }
-  saved.strategy.computations = read_list(read, "computations", read_mesh_computation);
+  const auto mesh = mesh_of(read.list<std::int64_t>("mesh", true));
+  read.require(mesh.has_value(), "mesh",
+               fmt::format("two or three numbers of at most {} devices", kMostDevices));
+  saved.mesh = mesh.value_or(saved.mesh);
+  saved.overlap = read.optional("overlap", Overlap::none);
+  saved.strategy.computations = read_list(read, "computations", [&](const ConfigNode& node) {
+    return read_mesh_computation(node, saved.mesh);
+  });
   return read.finish(std::move(saved));
 }
 
@@ -74,9 +78,10 @@ Result<SavedProgram> program_of(const OperatorGraph& graph, const SavedMesh& sav
   if (!cost) {
     return fail(cost.error());
   }
-  return program_of(graph, saved.strategy, *prices).map([&](graph::Workload workload) {
-    return SavedProgram{std::move(workload), cost->holdings};
-  });
+  return program_of(graph, saved.strategy, *prices, saved.overlap)
+      .map([&](graph::Workload workload) {
+        return SavedProgram{std::move(workload), cost->holdings};
+      });
 }
 
 }  // namespace

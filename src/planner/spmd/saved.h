@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Programs as `orrery spmd --save` writes them, of devices as one axis or as a mesh of two.
+/// Programs as `orrery spmd --save` writes them, of devices as one axis or as a mesh.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,17 @@ namespace orrery::spmd {
 inline constexpr std::string_view kMeshStrategyFormat = "spmd-mesh-strategy/1";
 
 struct SavedMesh {
-  Mesh mesh{1, 1};
+  Mesh mesh{1, 1, 1};
+  Overlap overlap = Overlap::none;
   MeshStrategy strategy{};
 };
 
 using SavedStrategy = std::variant<Strategy, SavedMesh>;
 
 /// Loads a strategy by its format: "spmd-strategy/1" (strategy.h) or "spmd-mesh-strategy/1": {mesh:
-/// [8, 4], computations: [{node, signatures: [inner, outer], conversions: [{tensor, from: "full x
-/// gather_0", steps: [{group, from, to}]}]}]}, beside what it was made for.
+/// [8, 4], overlap: both, computations: [{node, signatures: [inner, outer], conversions: [{tensor,
+/// from: "full x gather_0", steps: [{group, from, to}]}]}]}, of three axes three of each, beside
+/// what it was made for.
 Result<SavedStrategy> load_saved(const std::string& file);
 
 /// Returns whether the graph must be that of a mesh (DecoderSize::mesh).
@@ -44,8 +46,8 @@ struct SavedProgram {
   Holdings holdings{};  ///< of a device, everything kept
 };
 
-/// Returns the program of a strategy on a machine; a mesh has no overlap. Mistakes: those of the
-/// prices and of program_of(); devices that are not those of the mesh.
+/// Returns the program of a strategy on a machine; a mesh has its own overlap. Mistakes: those of
+/// the prices and of program_of(); devices that are not those of the mesh.
 Result<SavedProgram> program_of(const OperatorGraph& graph, const SavedStrategy& saved,
                                 const machine::Machine& machine, std::int64_t devices,
                                 Overlap overlap);

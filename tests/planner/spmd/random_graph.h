@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/spmd/mesh_prices.h"
 #include "planner/spmd/operator_graph.h"
 #include "published.h"
 
@@ -77,6 +78,11 @@ inline OperatorGraph random_graph(unsigned seed, int nodes) {
 inline PublishedPrices::Setting cost_of(unsigned seed, Overlap overlap) {
   constexpr std::array kProfiles{"64c8m", "4c4m", "nvl4", "2m_10g"};
   return setting(kDevices, kProfiles.at(seed % kProfiles.size()), overlap);
+}
+
+inline MeshPrices mesh_prices(const std::string& machine, const Mesh& mesh,
+                              std::int64_t element = 4) {
+  return MeshPrices::make(machine::load_machine(machine).value(), mesh, element).value();
 }
 
 /// Time of what a search has found, which replay() finds, too; none: it has found nothing.

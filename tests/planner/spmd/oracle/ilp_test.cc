@@ -16,18 +16,14 @@
 // et al., OSDI'22, section 4.1), without products of variables since conversions belong to tensors.
 #include <gtest/gtest.h>
 
-#ifdef ORRERY_CBC
-#include <Cbc_C_Interface.h>
-#endif
-
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "../random_graph.h"
+#include "integer_program.h"
 #include "planner/spmd/memory.h"
 
 namespace orrery::spmd {
@@ -42,56 +38,21 @@ class AdditivePrices : public PublishedPrices {
 
 #ifdef ORRERY_CBC
 
-class IntegerProgram {
+class AxisProgram {
  public:
-  IntegerProgram(const OperatorGraph& graph, const Prices& prices, std::int64_t devices)
-      : graph_(graph), prices_(prices), devices_(devices), cbc_(Cbc_newModel(), Cbc_deleteModel) {
-    Cbc_setLogLevel(cbc_.get(), 0);
+  AxisProgram(const OperatorGraph& graph, const Prices& prices, std::int64_t devices)
+      : graph_(graph), prices_(prices), devices_(devices) {
     add_nodes();
     add_conversions();
     add_uses();
   }
 
   /// The least time; nothing: there is no program. Once only.
-  std::optional<double> solve(std::optional<Bytes> limit = {}) {
-    if (limit) {
-      add_row(memory_, 'L', mebibytes(*limit));
-    }
-    Cbc_setAllowableFractionGap(cbc_.get(), 0);
-    Cbc_setAllowableGap(cbc_.get(), 0);
-    Cbc_solve(cbc_.get());
-    return Cbc_isProvenOptimal(cbc_.get()) != 0
-               ? std::optional(Cbc_getObjValue(cbc_.get()) / kMicroseconds)
-               : std::nullopt;
-  }
+  std::optional<double> solve(std::optional<Bytes> limit = {}) { return program_.solve(limit); }
 
  private:
-  static constexpr double kMicroseconds = 1e6;
-  using Row = std::vector<std::pair<int, double>>;  ///< columns and factors
-  using FormOf = std::pair<int, int>;               ///< tensor, code
-
-  static double mebibytes(Bytes bytes) { return bytes / 1_MiB; }
-
-  int add_binary(Time cost, Bytes memory) {
-    Cbc_addCol(cbc_.get(), "", 0, 1, to_seconds(cost) * kMicroseconds, 1, 0, nullptr, nullptr);
-    memory_.emplace_back(columns_, mebibytes(memory));
-    return columns_++;
-  }
-
-  void add_row(const Row& row, char sense, double side) {
-    std::map<int, double> sums;
-    for (const auto& [column, factor] : row) {
-      sums[column] += factor;
-    }
-    std::vector<int> columns;
-    std::vector<double> factors;
-    for (const auto& [column, factor] : sums) {
-      columns.push_back(column);
-      factors.push_back(factor);
-    }
-    Cbc_addRow(cbc_.get(), "", static_cast<int>(columns.size()), columns.data(), factors.data(),
-               sense, side);
-  }
+  using Row = IntegerProgram::Row;
+  using FormOf = std::pair<int, int>;  ///< tensor, code
 
   void add_nodes() {
     for (int v = 0; v < static_cast<int>(graph_.nodes.size()); ++v) {
@@ -102,7 +63,7 @@ class IntegerProgram {
         for (std::size_t k = 0; k < node.outputs.size(); ++k) {
           memory += held(graph_, node.outputs[k], signature.outputs[k], false, devices_);
         }
-        const int column = add_binary(6 * prices_.compute(graph_, v, signature), memory);
+        const int column = program_.add_binary(6 * prices_.compute(graph_, v, signature), memory);
         one.emplace_back(column, 1);
         for (std::size_t k = 0; k < node.outputs.size(); ++k) {
           made_[{node.outputs[k], signature.outputs[k].code()}].push_back(column);
@@ -111,7 +72,7 @@ class IntegerProgram {
           needed_[{v, node.inputs[k]}][signature.inputs[k].code()].push_back(column);
         }
       }
-      add_row(one, 'E', 1);
+      program_.add_row(one, 'E', 1);
     }
   }
 
@@ -132,16 +93,16 @@ class IntegerProgram {
         const StageWork work =
             prices_.convert(graph_, tensor, Form::of_code(from), Form::of_code(to));
         const int column =
-            add_binary(work.forward_1 + work.forward_2 + work.backward_1 + work.backward_2,
-                       held(graph_, tensor, Form::of_code(to), true, devices_));
+            program_.add_binary(work.forward_1 + work.forward_2 + work.backward_1 + work.backward_2,
+                                held(graph_, tensor, Form::of_code(to), true, devices_));
         converted_[{tensor, to}].push_back(column);
         once[tensor].emplace_back(column, 1);
         row.emplace_back(column, 1);
       }
-      add_row(row, 'L', 0);
+      program_.add_row(row, 'L', 0);
     }
     for (const auto& [tensor, row] : once) {
-      add_row(row, 'L', 1);
+      program_.add_row(row, 'L', 1);
     }
   }
 
@@ -167,7 +128,7 @@ class IntegerProgram {
         for (const int converter : converted_[{use.second, code}]) {
           row.emplace_back(converter, -1);
         }
-        add_row(row, 'L', 0);
+        program_.add_row(row, 'L', 0);
       }
     }
   }
@@ -175,9 +136,7 @@ class IntegerProgram {
   const OperatorGraph& graph_;
   const Prices& prices_;
   std::int64_t devices_;
-  std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> cbc_;
-  int columns_ = 0;
-  Row memory_;
+  IntegerProgram program_;
   std::map<FormOf, std::vector<int>> made_;
   std::map<FormOf, std::vector<int>> converted_;
   std::map<std::pair<int, int>, std::map<int, std::vector<int>>> needed_;  ///< node, tensor; form
@@ -191,7 +150,7 @@ TEST(IntegerLinearProgram, HasTheSearchsOptimumOnRandomGraphs) {
     const OperatorGraph graph = random_graph(seed, 4 + static_cast<int>(seed % 24));
     const AdditivePrices prices(cost_of(seed, Overlap::none));
     const auto found = search(graph, prices);
-    const auto best = IntegerProgram(graph, prices, kDevices).solve();
+    const auto best = AxisProgram(graph, prices, kDevices).solve();
     ASSERT_EQ(found.has_value(), best.has_value()) << seed;
     if (best) {
       EXPECT_NEAR(to_seconds(found->total), *best, kNear * *best + 1e-9) << seed;
@@ -206,7 +165,7 @@ TEST(IntegerLinearProgram, HasTheSearchsOptimumOnWholeModels) {
     const OperatorGraph graph = model(name, 8, 2);
     const AdditivePrices prices(setting(8, "2m_10g", Overlap::none));
     const auto found = search(graph, prices);
-    const auto best = IntegerProgram(graph, prices, 8).solve();
+    const auto best = AxisProgram(graph, prices, 8).solve();
     ASSERT_TRUE(found && best) << name;
     EXPECT_NEAR(to_seconds(found->total), *best, kNear * *best) << name;
   }
@@ -222,7 +181,7 @@ TEST(IntegerLinearProgram, LiesBetweenBoundAndAnswerUnderALimitOfMemory) {
       continue;
     }
     const Bytes limit = memory_of(graph, free->strategy, kDevices) * 0.8;
-    const auto best = IntegerProgram(graph, prices, kDevices).solve(limit);
+    const auto best = AxisProgram(graph, prices, kDevices).solve(limit);
     const auto found = search_within(graph, prices, kDevices, limit);
     ASSERT_EQ(found.has_value(), best.has_value()) << seed;
     if (best) {
@@ -244,7 +203,7 @@ TEST(IntegerLinearProgram, NothingIsFasterWithinTheMemoryOfACorner) {
       continue;
     }
     for (const MemoryPoint& corner : *frontier) {
-      const auto best = IntegerProgram(graph, prices, kDevices).solve(corner.memory);
+      const auto best = AxisProgram(graph, prices, kDevices).solve(corner.memory);
       ASSERT_TRUE(best) << seed;
       EXPECT_NEAR(to_seconds(corner.solution.total), *best, kNear * *best + 1e-9) << seed;
       ++corners;

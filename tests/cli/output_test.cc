@@ -102,7 +102,7 @@ TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
   const Folder folder;
   const std::string out = folder / "out";
   const std::string serve =
-      "serve --model llama-3.2-1b --machine dgx-h100 --rate 5 --num-prompts 1000000 --no-skip";
+      "serve --model llama-3.2-1b --machine dgx-h100 --rate 5 --num-prompts 200000 --no-skip";
   for (const std::string& command :
        {serve,
         std::string("plan --model llama-3.1-405b --machine dgx-h100 --devices 16384 --batch "
@@ -117,7 +117,7 @@ TEST(Output, OfServePlanAndValidateThatASignalEndsIsWhatThereIs) {
                  (command == serve ? "2" : "0.1") + "; kill -" + signal + " $!; wait $!");
       EXPECT_EQ(run.status, status) << command << run.err;
       if (command == serve) {
-        EXPECT_THAT(content(out), HasSubstr(" of 1000000 requests are answered")) << signal;
+        EXPECT_THAT(content(out), HasSubstr(" of 200000 requests are answered")) << signal;
       }
     }
   }
@@ -127,7 +127,7 @@ TEST(Output, OfServeThatASignalEndsBeforeItsRequestsSaysSo) {
   const Folder folder;
   const std::string err = folder / "err";
   const Outcome run = orrery(
-      "serve --model llama-3.2-1b --machine dgx-h100 --rate 5 --num-prompts 20000000 2>" + err +
+      "serve --model llama-3.2-1b --machine dgx-h100 --rate 5 --num-prompts 1000000 2>" + err +
       " & for i in $(seq 1000); do grep -q 'SigCgt:.*[2367abef]$' /proc/$!/status && break; sleep "
       "0.02; done; kill -TERM $!; wait $!");
   EXPECT_EQ(run.status, 143);

@@ -91,7 +91,8 @@ TEST(UsersLaunches, SwiftUnderTorchrun) {
   const auto words = launch_words(
       "torchrun --nproc_per_node 8 swift/cli/_megatron/sft.py --model m "
       "--tensor_model_parallel_size "
-      "2 --max_length 64 --cached_dataset x --freeze_llm false --system 'Be helpful.' "
+      "2 --max_length 64 --cached_dataset x --freeze_llm false --strict false --system 'Be "
+      "helpful.' "
       "--tuner_type lora --target_modules linear_qkv linear_proj --overlap-grad-reduce "
       "--overlap-param-gather",
       "run.sh");

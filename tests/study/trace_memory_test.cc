@@ -63,7 +63,7 @@ Result<WorkloadRun> run_on_loop(const chakra::Program& program, const chakra::Te
 }
 
 /// Returns the nodes' times by position in the program.
-std::vector<chakra::NodeTime> times_of(const WorkloadRun& run) {
+std::vector<chakra::NodeTime> node_times_of(const WorkloadRun& run) {
   std::vector<chakra::NodeTime> times(run.timeline.spans.size());
   for (const simulate::Span& span : run.timeline.spans) {
     times[static_cast<std::size_t>(span.node)] = {span.begin, span.end};  // in order of ids
@@ -159,7 +159,7 @@ RC_GTEST_PROP(TraceMemory, the_loop_and_the_footprint_of_its_times_agree, ()) {
   RC_ASSERT(run.has_value());
   RC_ASSERT(run->timeline.spans.size() == made.program.nodes.size());
   const chakra::Footprint footprint =
-      chakra::footprint(made.program, made.uses, times_of(*run)).value();
+      chakra::footprint(made.program, made.uses, node_times_of(*run)).value();
   RC_ASSERT(run->peaks.size() == 1U);
   RC_ASSERT(run->peaks[0].fullest.bytes.total() == footprint.peak);
   RC_ASSERT(run->peaks[0].fullest.at == footprint.peak_at);

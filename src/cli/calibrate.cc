@@ -60,7 +60,7 @@ class Calibrate : public Command {
     options.value("--machine", machine_, "NAME|FILE", "the machine whose coefficients are fitted");
     options.value("--model", model_, "NAME|FILE", "of serving: the model that was served");
     options.value("--engine", engine_, "NAME|FILE",
-                  "of serving: what served it; default vllm@0.19");
+                  "of serving: what served it; default vllm@0.20");
     options.value("--type", type_, "NAME", "fit only this data type of the file");
     options.output("-o,--output", output_, "FILE",
                    "write the fitted machine, of serving the engine");

@@ -26,7 +26,7 @@ class Compose : public Command {
                   "a name of `orrery list machines`, or a file");
     options.value("--devices", devices_, "INT", "tensor parallel; default 1");
     options.value("--engine", engine_, "NAME|FILE",
-                  "its precision, graphs and launches; default: vllm@0.19");
+                  "its precision, graphs and launches; default: vllm@0.20");
     fields_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kComposeExamples);

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 6> kOwn{"--fuse",    "--overlap-tensor", 
 void EngineFlags::declare(Options& options) {
   options.value("--devices", devices_, "INT",
                 "of the engine; default: its tp x cp x dp x pp. --search plan: at most, default 8");
-  options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
+  options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.20, with its host's time");
   options.value("--kernels", kernels_, "FILES",
                 "CSV tables, by commas, of kernels measured on the card: they replace formulas");
   options.value("--replicas", replicas_, "INT", "engines alike; with --prefill those to decode");

@@ -28,7 +28,7 @@ class Reinforce : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
-    options.value("--engine", engine_, "NAME|FILE", "that generates; default vllm@0.19");
+    options.value("--engine", engine_, "NAME|FILE", "that generates; default vllm@0.20");
     fields_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kReinforceExamples);

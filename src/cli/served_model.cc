@@ -12,7 +12,7 @@ ServedModel load_served(const std::optional<std::string>& model,
                         const std::optional<std::string>& engine, Error& mistakes,
                         const std::vector<serving::StatedField>& fields) {
   ServedModel served;
-  const std::string engine_name = engine.value_or("vllm@0.19");
+  const std::string engine_name = engine.value_or("vllm@0.20");
   Error of_engine;
   served.engine = load_named("--engine", engine_name, serving::load_engine, of_engine);
   Error of_model;

@@ -17,7 +17,7 @@ struct ServedModel {
   zoo::Model model;
   serving::Engine engine;  ///< with the formats of the model's checkpoint where it states none
 };
-/// The engine is vllm@0.19 unless given; `fields` stand instead of those of its file.
+/// The engine is vllm@0.20 unless given; `fields` stand instead of those of its file.
 ServedModel load_served(const std::optional<std::string>& model,
                         const std::optional<std::string>& engine, Error& mistakes,
                         const std::vector<serving::StatedField>& fields = {});

@@ -131,8 +131,11 @@ Error check(const Engine& engine) {
   ranges.from("parallel.moe_imbalance", engine.moe_imbalance, 1, kMostImbalance);
   ranges.from("parallel.moe_spread", engine.moe_spread, 0, kMostImbalance);
   ranges.from("parallel.redundant_experts", engine.redundant_experts, 0, kMostRedundant);
+  ranges.from("parallel.moe_bias", engine.moe_bias, 0, 1);
   ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
                  "0 with moe_imbalance");
+  ranges.require(engine.moe_bias == 0 || (engine.moe_imbalance == 1 && engine.moe_spread == 0),
+                 "parallel.moe_bias", "0 with moe_imbalance or moe_spread");
   ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
                  "parallel.all_reduce", one_of<collective::CollectiveAlgorithm>(engine.all_reduce));
   ranges.from("precision.scale_bits", engine.scale_bits, 0, kMostScaleBits);
@@ -209,7 +212,7 @@ Result<Engine> parse_engine(const ConfigNode& node,
                             const std::optional<step::Precision>& checkpoint) {
   Reader read(node);
   Engine engine;
-  const std::string name = read.optional<std::string>("engine", "vllm@0.19");
+  const std::string name = read.optional<std::string>("engine", "vllm@0.20");
   const auto& table = engines();
   const auto row = std::find_if(table.begin(), table.end(), [&](const EngineDefaults& entry) {
     return entry.name == name || entry.name.substr(0, entry.name.find('@')) == name;
@@ -244,8 +247,9 @@ Result<Engine> parse_engine(const ConfigNode& node,
   const auto states = [&](std::string_view field) {
     return std::ranges::any_of(engine.stated, [&](const auto& one) { return one.first == field; });
   };
-  if (states("parallel.moe_imbalance") && !states("parallel.moe_spread")) {
-    engine.moe_spread = 0;  // a release's own
+  if ((states("parallel.moe_imbalance") || states("parallel.moe_spread")) &&
+      !states("parallel.moe_bias")) {
+    engine.moe_bias = 0;  // a release's own
   }
   if (read.ok()) {
     read.absorb(checked_ranges(engine, node));

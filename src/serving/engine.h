@@ -77,7 +77,8 @@ struct Engine {
   std::int64_t cp = 1;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
   double moe_imbalance = 1;  ///< tokens of the busiest expert rank over the mean; or
-  double moe_spread = 0;     ///< of experts' loads (plan::expert_load)
+  double moe_spread = 0;     ///< of experts' loads (plan::Routing); or
+  double moe_bias = 0;       ///< what spreads them, whatever the number of experts
   std::int64_t redundant_experts = 0;
   bool two_batch = false;
   std::int64_t ffn = 0;  ///< devices beside tp x dp that compute MLPs and experts
@@ -113,6 +114,7 @@ struct Engine {
   KvMemory kv_memory = KvMemory::of_total;
   bool prefix = true;
   bool whole_windows = false;
+  bool profiles_top_p = false;   ///< the step that finds the free memory sorts logits for top-p
   std::int64_t blocks = 0;       ///< 0: what the memory holds
   std::int64_t null_blocks = 1;  ///< of them, kept by the engine itself
   std::string tiers;
@@ -211,6 +213,8 @@ struct Engine {
           "tokens of the busiest expert rank over the mean");
     visit("parallel", "moe_spread", &E::moe_spread,
           "standard deviation of experts' loads over their mean, instead: imbalance grows with ep");
+    visit("parallel", "moe_bias", &E::moe_bias,
+          "or the share of a router's scores that experts have of their own, which spreads loads");
     visit("parallel", "redundant_experts", &E::redundant_experts,
           "copies of busy experts in a layer; ep divides experts and copies together");
     visit("parallel", "two_batch", &E::two_batch,
@@ -268,6 +272,8 @@ struct Engine {
     visit("cache", "prefix", &E::prefix, "find known beginnings");
     visit("cache", "whole_windows", &E::whole_windows,
           "layers with windows keep what is behind them, too");
+    visit("cache", "profiles_top_p", &E::profiles_top_p,
+          "the step that finds out how much memory is free sorts logits for top-p");
     visit("cache", "blocks", &E::blocks, "KV blocks; 0: what the memory holds");
     visit("cache", "null_blocks", &E::null_blocks, "blocks the engine keeps for itself");
     visit("cache", "tiers", &E::tiers, "memory below, such as host:100 GB,nvme (kv_tiers.h)");

@@ -96,8 +96,11 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
   if (engine.max_num_seqs == 0) {
     engine.max_num_seqs = large ? 1024 : 256;
   }
-  // A step has at most so many decodes; vLLM caps its graphs at twice that.
-  engine.largest_graph = std::min(engine.largest_graph, 2 * engine.max_num_seqs);
+  // A step has at most so many decodes; vLLM caps its graphs at twice that. A static batch's
+  // prompts may be in graphs of their own.
+  if (engine.policy != scheduler::Policy::static_batch) {
+    engine.largest_graph = std::min(engine.largest_graph, 2 * engine.max_num_seqs);
+  }
   return engine;
 }
 
@@ -143,11 +146,13 @@ step::StepOptions step_options(const Engine& engine) {
       .streamed_experts = engine.streamed_experts,
       .fused_casts = engine.fused_casts,
       .sorted_sampling = engine.sorted_sampling,
+      .profiles_top_p = engine.profiles_top_p,
       .fp4_lag = engine.fp4_lag,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,
       .spread = engine.moe_spread,
+      .bias = engine.moe_bias,
       .redundant = engine.redundant_experts,
       .kernels = engine.kernels,
       .gateway = engine.gateway,

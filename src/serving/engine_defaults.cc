@@ -8,10 +8,11 @@ namespace {
 /// Eager PyTorch makes 839 launches of 5 us in a step of Llama-3-8B, of which 325 are counted
 /// (measured).
 constexpr Time kEagerLaunch = 13_us;
-/// Standard deviation of experts' loads over their mean of DeepSeek-R1 with random prompts
-/// (published: examples/ep_load_balancer of NVIDIA/TensorRT-LLM; ranks of 8 experts deviate by
-/// 0.48).
-constexpr double kExpertSpread = 1.36;
+/// The share of a router's scores that experts have of their own (plan::Routing), with which top 8
+/// of 256 deviate by 1.36 of their mean: derived from DeepSeek-R1's ranks of 8 experts, which
+/// deviate by 0.48 with random prompts (published: examples/ep_load_balancer of
+/// NVIDIA/TensorRT-LLM).
+constexpr double kRouterBias = 0.245;
 constexpr std::int64_t kWholePrompts = 65536;  // tokens of a step that takes prompts whole
 
 /// Graphs of decodes are whole by default since 0.11 (vllm-project/vllm pull request 25444).
@@ -19,8 +20,11 @@ void vllm_v1(Engine& engine) {
   engine.one_launch = true;
   engine.whole_graphs = true;
 }
+/// Top-p was sorted for by PyTorch until a kernel of its own came (vllm-project/vllm pull request
+/// 33538), in the profiling step, too.
 void vllm_sync(Engine& engine) {
   vllm_v1(engine);
+  engine.profiles_top_p = true;
   engine.whole_graphs = false;
   engine.async = false;
   engine.reserve_full_isl = false;
@@ -36,13 +40,14 @@ void vllm_v1_host(Engine& engine) {
   vllm_v1(engine);
   engine.fp4_lag = 0.2;
   engine.front_end = 4_ms;
-  engine.moe_spread = kExpertSpread;
+  engine.moe_bias = kRouterBias;
   engine.step = 350_us;
   engine.per_request = 7_us;
 }
 /// Asynchronous scheduling is no default yet.
 void vllm_v1_sync_host(Engine& engine) {
   vllm_v1_host(engine);
+  engine.profiles_top_p = true;
   engine.async = false;
 }
 void vllm_v0(Engine& engine) {
@@ -71,7 +76,7 @@ void sglang_host(Engine& engine) {
   engine.prompt_graphs = false;
   engine.launch = kEagerLaunch;
   engine.front_end = 4_ms;
-  engine.moe_spread = kExpertSpread;
+  engine.moe_bias = kRouterBias;
 }
 void trtllm(Engine& engine) {
   engine.policy = scheduler::Policy::trtllm;
@@ -95,7 +100,7 @@ void trtllm_pytorch(Engine& engine) {
   engine.prompt_graphs = false;
   engine.launch = kEagerLaunch;
   engine.front_end = 4_ms;
-  engine.moe_spread = kExpertSpread;
+  engine.moe_bias = kRouterBias;
   engine.fused_casts = true;
   engine.per_request = 10_us;
 }

@@ -139,7 +139,7 @@ void Fleet::run_until(Time horizon) {
       continue;
     }
     now_ = ahead.event;
-    end_transfers(now_);
+    follow_transfers(now_);
     take_ends(now_);
     take_arrivals(now_);
     scale(now_);
@@ -276,27 +276,35 @@ void Fleet::begin_transfers(Member& member, Time at) {
     const double share =
         std::max(from.driver->collective_share(crossed), member.driver->collective_share(crossed));
     network_->begin(at + run_.engine.handover, source, to, bytes * (1 + share));
-    from.driver->meet(crossed, 1);
-    member.driver->meet(crossed, 1);
     place.moving = true;
     moving_.push_back({request, crossed});
   }
 }
 
-void Fleet::end_transfers(Time at) {
+void Fleet::meet(const Move& move, std::int64_t more) {
+  const Place& place = places_[move.request];
+  for (const std::int32_t member : {place.prefill, place.member}) {
+    members_[static_cast<std::size_t>(member)]->driver->meet(move.crossed, more);
+  }
+}
+
+void Fleet::follow_transfers(Time at) {
   if (!network_) {
     return;
   }
-  for (const std::size_t transfer : network_->advance(at)) {
+  const KvTransfers::Changes& changes = network_->advance(at);
+  for (const std::size_t transfer : changes.begun) {
+    meet(moving_[transfer], 1);
+  }
+  for (const std::size_t transfer : changes.ended) {
     const Move& move = moving_[transfer];
+    meet(move, -1);
     Place& place = places_[move.request];
     place.moving = false;
     Member& from = *members_[static_cast<std::size_t>(place.prefill)];
-    from.driver->meet(move.crossed, -1);
     from.driver->let_go(place.prefilled);
     from.driver->poke(at);
     Member& to = *members_[static_cast<std::size_t>(place.member)];
-    to.driver->meet(move.crossed, -1);
     Served& served = to.run.requests[place.served];
     served.moved = at - served.first;
     to.driver->deliver(place.served);

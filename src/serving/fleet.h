@@ -147,7 +147,9 @@ class Fleet {
   void take_ends(Time at);
   void hand_over(std::size_t request, Time at);
   void begin_transfers(Member& member, Time at);
-  void end_transfers(Time at);
+  /// Tells the engines of a transfer that its links are shared, or are so no more.
+  void meet(const Move& move, std::int64_t more);
+  void follow_transfers(Time at);
 
   Run& run_;
   const std::vector<requests::Request>& requests_;

@@ -181,8 +181,9 @@ Time KvTransfers::next(Time bound) {
   return queue_.empty() ? Time::max() : queue_.next_time();
 }
 
-const std::vector<std::size_t>& KvTransfers::advance(Time until) {
-  ended_.clear();
+const KvTransfers::Changes& KvTransfers::advance(Time until) {
+  changes_.begun.clear();
+  changes_.ended.clear();
   if (looks_ahead()) {
     queue_.push(std::max(until, queue_.now()), kBound, 0);
   }
@@ -193,14 +194,15 @@ const std::vector<std::size_t>& KvTransfers::advance(Time until) {
     const engine::EventQueue::Event event = queue_.pop();
     if (event.kind == kStart) {
       start(event.subject);
+      changes_.begun.push_back(event.subject);
     } else if (event.kind != kBound && links_->handle(event, queue_) &&
                --transfers_[owner_[event.subject]].messages == 0) {
-      ended_.push_back(owner_[event.subject]);
+      changes_.ended.push_back(owner_[event.subject]);
       --under_way_;
     }
     settle();
   }
-  return ended_;
+  return changes_;
 }
 
 }  // namespace orrery::serving

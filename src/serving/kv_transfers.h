@@ -45,7 +45,7 @@ struct Placement {
 ///
 ///   step      T + c, of the steps that begin while the transfer is under way
 ///   transfer  moves T of its own time in T + c: it takes 1 + c / T times as long, by the last step
-///             of the engine, of its two, with the greater c / T
+///             of the engine, of its two, with the greater c / T, before the hand-over
 ///
 /// Ignores: that several transfers have more than half, that a transfer ends within a step.
 class KvTransfers {
@@ -67,8 +67,13 @@ class KvTransfers {
   Time next(Time bound);
   /// Returns whether something is under way of which next() says only what comes before its bound.
   bool looks_ahead() const;
-  /// Brings the network to `until`; the transfers that have ended by then, in their order.
-  const std::vector<std::size_t>& advance(Time until);
+  /// Transfers in the order in which they began and ended.
+  struct Changes {
+    std::vector<std::size_t> begun;
+    std::vector<std::size_t> ended;
+  };
+  /// Brings the network to `until`; what has changed since the last time.
+  const Changes& advance(Time until);
 
  private:
   struct Links;
@@ -90,7 +95,7 @@ class KvTransfers {
   std::vector<Transfer> transfers_;
   std::vector<std::size_t> owner_;  ///< by the network's number of a message
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<topology::Hop>> routes_;
-  std::vector<std::size_t> ended_;
+  Changes changes_;
   std::int64_t under_way_ = 0;
 };
 

@@ -248,8 +248,8 @@ TEST(ServeCommand, MeasuredKernelsReplaceFormulas) {
   const std::string files =
       folder + "dense.csv," + folder + "per_sequence.csv," + folder + "attention.csv";
   const std::string words =
-      "serve --model llama-3.1-8b --machine rtx-4090 --arrival infinite --requests 1 --input 16 "
-      "--output 2 --json --kernels " +
+      "serve --model llama-3.1-8b --machine rtx-4090 --engine vllm@0.19 --arrival infinite "
+      "--requests 1 --input 16 --output 2 --json --kernels " +
       files;
   // One decode of 17 keys: 32 layers of measured kernels at T = 1, and what is there once.
   const double layer = 2 * 1.85083 + 54.898 + 2.17567 + 38.1313 + 247.292 + 2.592 + 126.766 +

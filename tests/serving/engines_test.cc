@@ -56,7 +56,7 @@ TEST(Engines, ImbalanceThatAFileStatesIsInPlaceOfAReleasesSpread) {
                                  ConfigSyntax::yaml);
   const Engine engine = parse_engine(node.value()).value();
   EXPECT_EQ(engine.moe_imbalance, 1.5);
-  EXPECT_EQ(engine.moe_spread, 0);
+  EXPECT_EQ(engine.moe_bias, 0);
 }
 
 TEST(Engines, EveryOneIsReadBackEqual) {

@@ -209,6 +209,38 @@ TEST(Fleet, TransfersAndCollectivesHaveHalfOfTheirLinksEach) {
   EXPECT_NEAR(moved.moved / alone.requests[0].moved, 1 + 2 * 16 * sum / before, 0.005);
 }
 
+TEST(Fleet, StepsMeetATransferAfterItsHandOver) {
+  // Request 0 decodes for 100 ms after the prompt of request 1, which then moves: none of the steps
+  // until then is longer than those before.
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.prefill = 1;
+  engine.tp = 2;
+  engine.handover = 100_ms;
+  auto server = Server::make(small_model(), dgx(), engine);
+  ASSERT_TRUE(server.has_value());
+  const requests::Request decodes{.input = 100, .output = 3000, .ids = {}};
+  const requests::Request moves{.arrival = 100_ms, .input = 60'000, .output = 2, .ids = {}};
+  const serving::Run run = server->run({decodes, moves}, {.most_steps = 100'000});
+  const Time begins = run.requests[1].first + engine.handover;
+  Time before = Time::max();
+  Time waiting{0};
+  Time moving{0};
+  for (const StepRecord& step : run.steps) {
+    if (step.engine == 1 && step.tokens == 1) {
+      const Time took = step.end - step.begin;
+      if (step.begin < run.requests[1].first) {
+        before = took;
+      } else if (step.begin < begins) {
+        waiting = took;
+      } else if (moving == Time(0)) {
+        moving = took;
+      }
+    }
+  }
+  EXPECT_LT(waiting, before * 1.01);  // a longer context
+  EXPECT_GT(moving, waiting * 1.02);
+}
+
 TEST(Fleet, TransfersAsPacketsTakeAboutAsLongAsFlows) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.prefill = 1;

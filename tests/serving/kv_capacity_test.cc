@@ -36,6 +36,8 @@ void blocks_of_fp8(Engine& engine) {
 // on compute environments of a public student project, utilization assumed to be the default.
 // "Available KV cache memory: 36.56 GiB", gpt-oss-20b on an A100, vLLM 0.19.0, April 2026:
 // myoceane.fr, "vLLM ... A100".
+// "Available KV cache memory: 1.71 GiB", gpt-oss-120b on an H100, vLLM 0.11: vllm-project/vllm
+// issue 27508; of 1,024 x 201,088 logits, sorted for top-p in the profiling step, 40 bytes each.
 // "#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB", Qwen3-235B-A22B-FP8 on 4 H100, July 2025:
 // vllm-project/vllm issue 21348.
 constexpr std::array kLogged{
@@ -45,6 +47,8 @@ constexpr std::array kLogged{
                    19.92},
     LoggedCapacity{"a100_80g", "gpt-oss-20b", "dgx-a100-80g", "vllm@0.19", 0.65, 1,
                    experts_in_mxfp4, 36.56},
+    LoggedCapacity{"h100_sorted", "gpt-oss-120b", "dgx-h100", "vllm@0.10", 0.95, 1,
+                   experts_in_mxfp4, 1.71},
     LoggedCapacity{"h100_sglang", "qwen3-235b-a22b", "dgx-h100", "sglang@0.5", 0.93, 4,
                    blocks_of_fp8, 16.46},
 };

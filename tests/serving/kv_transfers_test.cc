@@ -48,7 +48,7 @@ TEST(KvTransfers, FirstComeFirstServedWithFifo) {
     std::vector<double> times;
     while (!transfers.next(Time::max()).is_overflow()) {
       const Time now = transfers.next(Time::max());
-      times.insert(times.end(), transfers.advance(now).size(), to_seconds(now));
+      times.insert(times.end(), transfers.advance(now).ended.size(), to_seconds(now));
     }
     return times;
   };
@@ -101,7 +101,7 @@ std::array<double, 2> ends_at_one_port(simulate::NetworkModel model, Time period
   std::array<double, 2> ends{};
   for (Time bound{0}; bound < 100_us; bound += period) {
     for (Time next = transfers.next(bound); next <= bound; next = transfers.next(bound)) {
-      for (const std::size_t ended : transfers.advance(next)) {
+      for (const std::size_t ended : transfers.advance(next).ended) {
         ends[ended] = to_seconds(next);
       }
     }

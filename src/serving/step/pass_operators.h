@@ -38,15 +38,6 @@ inline bool is_of_stream(const zoo::ModelOperator& op) {
          op.role == graph::OperatorRole::residual;
 }
 
-/// Returns how many of E experts are reached by T tokens that choose k each, where an expert's
-/// chance to be chosen is g times the mean, with g log-normal and of standard deviation s:
-///
-///   E (1 - mean of exp(-g k T / E)),   without spread E (1 - (1 - k / E)^T)
-///
-/// A gamma distribution of so great a deviation would leave a seventh of DeepSeek-R1's experts idle
-/// in steps of 600 tokens.
-double reached_experts(double experts, double chosen, double tokens, double spread);
-
 /// Says whether a matrix is in the narrow formats.
 inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   using Role = graph::OperatorRole;

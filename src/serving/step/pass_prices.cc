@@ -2,9 +2,7 @@
 #include "serving/step/pass_prices.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "machine/compute/spatial.h"
@@ -26,6 +24,12 @@ PassPrices::PassPrices(const zoo::Model& model, machine::Machine machine,
     model_.dropout = model_.attention_dropout = model_.embedding_dropout = 0;
   }
   model_.experts += options_.redundant;
+  if (model_.experts > 0) {
+    const auto experts = static_cast<double>(model_.experts);
+    const auto chosen = static_cast<double>(model_.top_k);
+    routing_ = options_.spread > 0 ? plan::Routing::of_spread(experts, chosen, options_.spread)
+                                   : plan::Routing(experts, chosen, options_.bias);
+  }
   if (machine_.device.power_model.known()) {
     machine_.device.clock = machine_.device.attention_clock = 1;  // every step finds its own
   }
@@ -53,31 +57,6 @@ std::int64_t PassPrices::kv_heads(const zoo::LayerKind& kind) const {
   return std::max<std::int64_t>(1, zoo::kv_heads_of(model_, kind) / options_.degrees.tp);
 }
 
-double reached_experts(double experts, double chosen, double tokens, double spread) {
-  if (spread == 0) {
-    return experts * (1 - std::pow(1 - chosen / experts, tokens));
-  }
-  // Gauss-Hermite, seven points: within 0.0005 of the integral up to a deviation of 1.4.
-  struct Point {
-    double place;
-    double weight;
-  };
-  constexpr std::array<Point, 4> kPoints{{{0, 0.8102646175568073},
-                                          {0.816287882858965, 0.4256072526101278},
-                                          {1.673551628767471, 0.0545155828191270},
-                                          {2.651961356835233, 0.0009717812450995}}};
-  const double variance = std::log(1 + spread * spread);
-  const double mean = chosen * tokens / experts;
-  double missed = 0;
-  for (const Point& point : kPoints) {
-    const double away = std::sqrt(2 * variance) * point.place;
-    const double above = std::exp(-mean * std::exp(away - variance / 2));
-    const double below = std::exp(-mean * std::exp(-away - variance / 2));
-    missed += point.weight * (point.place == 0 ? above : above + below);
-  }
-  return experts * (1 - missed / std::sqrt(std::numbers::pi));
-}
-
 graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator& op,
                                const Precision& precision) {
   graph::GemmShape gemm = op.gemm;
@@ -97,20 +76,6 @@ graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator
 
 namespace {
 
-/// Leaves in `gemm`, the product of a rank's experts, those of all ranks' that the tokens reach,
-/// each with an equal part of their rows.
-void reach_experts(const zoo::Model& model, const StepOptions& options, const plan::Plan& plan,
-                   graph::GemmShape& gemm) {
-  const auto chosen = static_cast<double>(model.top_k);
-  const auto tokens = static_cast<double>(plan.sequence * options.degrees.dp);
-  const double reached =
-      reached_experts(static_cast<double>(model.experts), chosen, tokens, options.spread);
-  const double rows = tokens * chosen * plan::expert_load(plan, model.experts);
-  gemm.batch =
-      std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)), 1, gemm.batch);
-  gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
-}
-
 /// A kernel that casts `elements` operands of a product to its type.
 graph::Operator cast_kernel(std::int64_t elements, graph::DataType type) {
   graph::Operator run{.name = "cast", .kind = graph::OperatorKind::elementwise, .gemm = {}};
@@ -125,17 +90,6 @@ graph::Operator cast_kernel(std::int64_t elements, graph::DataType type) {
 /// experts, the declared half of serving_ml_energy (15 to 18 GB/s).
 constexpr Bandwidth kUntunedRate(16.5e9);
 
-/// Returns what that kernel takes at least for weights of 16 bits; zero for others, which have
-/// kernels of their own.
-Time untuned_experts(const graph::Operator& product, const compute::Device& device) {
-  if (graph::bits_of(product.type) < 16 || (product.stored_bits != 0 && product.stored_bits < 16)) {
-    return Time(0);
-  }
-  const Bytes weights =
-      graph::bytes_of(product.type, product.gemm.batch * product.gemm.n * product.gemm.k);
-  return weights / (kUntunedRate * static_cast<double>(device.units));
-}
-
 }  // namespace
 
 plan::Plan PassPrices::plan_for(std::int64_t tokens) const {
@@ -149,7 +103,7 @@ plan::Plan PassPrices::plan_for(std::int64_t tokens) const {
   plan.attention = zoo::AttentionKernel::flash;
   plan.vocab_multiple = kVocabularyMultiple;
   plan.moe_imbalance = options_.imbalance;
-  plan.moe_spread = options_.spread;
+  plan.moe_spread = routing_ && options_.imbalance == 1 ? routing_->spread() : 0;
   return plan;
 }
 
@@ -164,6 +118,29 @@ void PassPrices::add_operators(Part& part, const std::vector<zoo::ModelOperator>
   }
 }
 
+double PassPrices::tokens_of_all(const plan::Plan& plan) const {
+  return static_cast<double>(plan.sequence * options_.degrees.dp);
+}
+
+void PassPrices::reach_experts(const plan::Plan& plan, graph::GemmShape& gemm) const {
+  const double tokens = tokens_of_all(plan);
+  const double reached = routing_->reached(tokens);
+  const double rows =
+      tokens * static_cast<double>(model_.top_k) * plan::expert_load(plan, model_.experts);
+  gemm.batch =
+      std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)), 1, gemm.batch);
+  gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
+}
+
+Time PassPrices::untuned_experts(const graph::Operator& product, const plan::Plan& plan) const {
+  if (graph::bits_of(product.type) < 16 || (product.stored_bits != 0 && product.stored_bits < 16)) {
+    return Time(0);
+  }
+  const double reached = routing_->reached_on_busiest(tokens_of_all(plan), plan.ep);
+  const Bytes expert = graph::bytes_of(product.type, product.gemm.n * product.gemm.k);
+  return expert * reached / (kUntunedRate * static_cast<double>(machine_.device.units));
+}
+
 std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& op,
                                                       const plan::Plan& plan) const {
   const Precision& precision = options_.precision;
@@ -172,7 +149,7 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
       .name = op.name, .kind = op.kind, .gemm = padded_expert(model_, op, precision)};
   const bool narrow = is_narrow(op, precision.narrow);
   if (op.expert) {
-    reach_experts(model_, options_, plan, run.gemm);
+    reach_experts(plan, run.gemm);
   }
   if (narrow) {
     run.type = precision.activations;
@@ -211,7 +188,7 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
     const Time grouped = kernel(run).time;
     later = compute::mixed_experts_later(run, grouped, vllm, machine_.device);
     if (vllm && plan.ep > 1) {
-      later += std::max(Time(0), untuned_experts(run, machine_.device) - grouped);
+      later += std::max(Time(0), untuned_experts(run, plan) - grouped);
     }
   }
   if (later > Time(0)) {

@@ -15,6 +15,7 @@
 #include "serving/step/step_options.h"
 #include "serving/step/timed.h"
 #include "workload/plan/plan.h"
+#include "workload/plan/routing.h"
 #include "workload/zoo/builder.h"
 
 namespace orrery::step {
@@ -89,6 +90,15 @@ class PassPrices {
   /// them were measured (tools/fit_moe.py): 2 (T + R) H, of which R = T top_k / ep are rows of the
   /// busiest rank, T the tokens of all dp copies, H the width in which experts work.
   Bytes moved_rows(const plan::Plan& plan) const;
+  /// Returns the tokens of a step of all dp copies.
+  double tokens_of_all(const plan::Plan& plan) const;
+  /// Leaves in `gemm`, the product of a rank's experts, those of all ranks' that the tokens reach,
+  /// each with an equal part of their rows.
+  void reach_experts(const plan::Plan& plan, graph::GemmShape& gemm) const;
+  /// Returns what Triton's kernel without a tuned file takes at least for weights of 16 bits, of
+  /// the rank that has most experts to read; zero for others, which have kernels of their own,
+  /// measured with the loads of a busy rank.
+  Time untuned_experts(const graph::Operator& product, const plan::Plan& plan) const;
   /// Returns the kernels of a rank's share of a product.
   std::vector<graph::Operator> gemm_kernels(const zoo::ModelOperator& op,
                                             const plan::Plan& plan) const;
@@ -103,6 +113,7 @@ class PassPrices {
   zoo::Model model_;
   machine::Machine machine_;
   StepOptions options_;
+  std::optional<plan::Routing> routing_;  ///< none: no experts
   std::vector<std::int64_t> kinds_;
   RankGroup tensor_group_;
   RankGroup data_group_;

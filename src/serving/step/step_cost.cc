@@ -380,7 +380,9 @@ Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
   if (cache_.state > Bytes(0)) {  // x, z, B, C and dt, and what the convolution makes of them
     widest = std::max(widest, model().mamba.inner() + model().mamba.convolved());
   }
-  // Gate and up beside their product, two rows of the stream; logits in 2 bytes and twice in fp32.
+  // Gate and up beside their product, two rows of the stream; logits in 2 bytes and twice in fp32,
+  // or sorted, when those rows are free: 40 bytes (1.25 GiB of 256 x 131,072 logits, published:
+  // vllm-project/vllm pull request 32558).
   std::int64_t most = tokens * ((gated ? 3 : 2) * widest / d.tp + 2 * model().hidden);
   if (model().experts > 0) {
     const bool gathers = options().dispatch == plan::MoeDispatch::all_gather;
@@ -389,7 +391,9 @@ Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
     most =
         std::max(most, (gathers ? d.dp : 1) * tokens * (model().top_k * row + 2 * model().hidden));
   }
-  return Bytes(2) * most + Bytes(10) * samples * model().vocab;
+  const std::int64_t logits = samples * model().vocab;
+  return options().profiles_top_p ? std::max(Bytes(2) * most, Bytes(40) * logits)
+                                  : Bytes(2) * most + Bytes(10) * logits;
 }
 
 }  // namespace orrery::step

@@ -153,8 +153,9 @@ class StepCost {
   ///   2 T dp (k (max(2 F, H) + F) + 2 H)           of k experts a token: rows of all dp copies if
   ///                                                they are gathered, F of an expert's part
   ///
-  /// and 10 S V of the logits. Source: fused_experts of vLLM and SGLang (gate and up share memory
-  /// with what comes back); TensorRT-LLM's workspace (moe_kernels.cu) has max(F, H) for the last F.
+  /// and 10 S V of the logits, or with `profiles_top_p` 40 S V if that is more. Source:
+  /// fused_experts of vLLM and SGLang (gate and up share memory with what comes back);
+  /// TensorRT-LLM's workspace (moe_kernels.cu) has max(F, H) for the last F.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
   /// Returns, for a step of T tokens, the most that an operator of a layer reads and writes on a
   /// device besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).

@@ -72,12 +72,14 @@ struct StepOptions {
   StreamedExperts streamed_experts = StreamedExperts::fp4;
   bool fused_casts = false;      ///< operands of 8 bits with one scale are written as such
   bool sorted_sampling = false;  ///< logits are sorted for top-p (PassTable::head)
+  bool profiles_top_p = false;   ///< and were so when the free memory was found (activations())
   /// Products of 4 bits, but of experts, of m rows take 1 + fp4_lag min(1, 128 / m) times as long.
   double fp4_lag = 0;
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
-  double spread = 0;              ///< of experts' loads (plan::expert_load)
+  double spread = 0;              ///< of experts' loads (plan::Routing); 0: as `bias` has it
+  double bias = 0;                ///< the share of a router's scores that experts have of their own
   std::int64_t redundant = 0;     ///< copies of experts, each as an expert more
   std::string kernels{};          ///< files of measured kernels; empty: none
   Gateway gateway = Gateway::none;

@@ -11,6 +11,7 @@
 #include "workload/plan/lora.h"
 #include "workload/plan/modules.h"
 #include "workload/plan/plan_lists.h"
+#include "workload/plan/routing.h"
 #include "workload/plan/unquantized.h"
 
 namespace orrery::plan {
@@ -253,9 +254,7 @@ double expert_load(const Plan& plan, std::int64_t experts) {
   if (plan.moe_capacity > 0 || plan.moe_spread == 0) {
     return plan.moe_capacity > 0 ? plan.moe_capacity : plan.moe_imbalance;
   }
-  const auto ranks = static_cast<double>(plan.ep);
-  const double of_ranks = plan.moe_spread * std::sqrt(ranks / static_cast<double>(experts));
-  return std::min(1 + of_ranks * std::sqrt(2 * std::log(ranks)), ranks);
+  return busiest_rank(plan.moe_spread, plan.ep, experts);
 }
 
 namespace {

@@ -48,13 +48,7 @@ zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_pa
 zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan);
 
 /// Rows of the busiest expert rank over the mean: moe_capacity, or moe_imbalance, or with
-/// moe_spread s, the standard deviation of the loads of E experts over their mean,
-///
-///   min(1 + s sqrt(2 ln(ep) ep / E), ep)
-///
-/// Means of E / ep independent loads spread by s sqrt(ep / E), and the greatest of n normal numbers
-/// is about sqrt(2 ln n) standard deviations above their mean.
-/// Ignores:  that a few experts' loads are no normal numbers, and that loads sum up to the tokens.
+/// moe_spread, the standard deviation of the loads of E experts over their mean, busiest_rank().
 double expert_load(const Plan& plan, std::int64_t experts);
 
 /// Returns the number of parameters in the weight matrix of a GEMM (0 without a weight).

@@ -302,22 +302,22 @@ TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
 }
 
 TEST(LowerExpert, SpreadLoadsMakeTheBusiestRankBusierWithMoreRanks) {
-  // 8 experts, s = 0.4: over 2 ranks 1 + 0.4 sqrt(2 ln 2 x 2 / 8) = 1.2355, over 4 ranks
-  // 1 + 0.4 sqrt(2 ln 4 x 4 / 8) = 1.4710, over 8 ranks 1 + 0.4 sqrt(2 ln 8) = 1.8157.
+  // 8 experts, s = 0.4: plan::busiest_rank, integrated numerically.
   plan::Plan plan{.moe_spread = 0.4};
   EXPECT_EQ(plan::expert_load(plan, 8), 1);
-  for (const auto& [ep, load] : {std::pair{2, 1.2355}, {4, 1.4710}, {8, 1.8157}}) {
+  for (const auto& [ep, load] : {std::pair{2, 1.1114}, {4, 1.3052}, {8, 1.6533}}) {
     plan.ep = ep;
     EXPECT_NEAR(plan::expert_load(plan, 8), load, 1e-4);
     EXPECT_LT(plan::expert_load(plan, 64), plan::expert_load(plan, 8));  // a rank has more of them
   }
-  plan.moe_spread = 100;
-  EXPECT_EQ(plan::expert_load(plan, 8), 8);  // all tokens on one rank
+  plan.moe_spread = 1000;
+  EXPECT_GT(plan::expert_load(plan, 8), 7.5);  // nearly all tokens on one rank
+  EXPECT_LE(plan::expert_load(plan, 8), 8);
   plan = {.dp = 4, .ep = 4, .global_batch = 4, .moe_spread = 0.4};
   EXPECT_EQ(find_node(lowered(small_mixtral(), plan, {.skip = {"fuse"}}), "expert_fc1_gemm")
                 ->operators[0]
                 .gemm.m,
-            189);  // 128 x 1.4710, rounded up
+            168);  // 128 x 1.3052, rounded up
 }
 
 TEST(LowerExpert, HierarchicalDispatchSaysHowManyExpertsATokenHas) {

@@ -15,7 +15,7 @@ nlohmann::json mesh_json_of(const std::string& arguments) {
   return nlohmann::json::parse(run.out);
 }
 
-TEST(SpmdMesh, OfThreeAxesWithALimitAndOverlapIsAPlan) {
+TEST(SpmdMesh, SlowProgramsOfThreeAxesWithALimitAndOverlapArePlans) {
   const Folder folder;
   const std::string plan = folder / "plan.yaml";
   const std::string on = " --cost orrery --machine dgx-h100 --model gpt2 --batch 32 --sequence 512";

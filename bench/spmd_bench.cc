@@ -70,8 +70,8 @@ BENCHMARK(mixed)->Arg(2)->Arg(12)->Arg(24)->Arg(96)->Unit(benchmark::kMillisecon
 void mesh(benchmark::State& state, const std::string& model) {
   const auto graph = spmd::decoder_graph(
       zoo::load_model(model).value(), {.devices = 32, .batch = 64, .sequence = 2048, .mesh = true});
-  const auto prices =
-      spmd::MeshPrices::make(machine::load_machine("dgx-h100").value(), spmd::mesh_of(8, 4), graph->element);
+  const auto prices = spmd::MeshPrices::make(machine::load_machine("dgx-h100").value(),
+                                             spmd::mesh_of(8, 4), graph->element);
   for (auto _ : state) {
     benchmark::DoNotOptimize(spmd::search_mesh(*graph, *prices));
   }

@@ -139,8 +139,8 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
      declare_empty<SpmdRun>},
     {"validate", "orrery validate --json", "Published measurements and predictions.",
      declare_empty<std::vector<study::ValidationResult>>},
-    {"spmd-mesh", "orrery spmd --mesh --json", "The fastest program on a mesh of two or three axes.",
-     declare_empty<MeshRun>},
+    {"spmd-mesh", "orrery spmd --mesh --json",
+     "The fastest program on a mesh of two or three axes.", declare_empty<MeshRun>},
 });
 
 }  // namespace

@@ -48,8 +48,10 @@ constexpr const char* kSpmdExamples =
     "  orrery simulate --model llama-3-8b --machine dgx-a100-80g --plan plan.yaml\n"
     "  orrery spmd --graph mixtral-8x7b --mesh 8x4 --cost orrery --machine dgx-h100 \\\n"
     "              --save plan.yaml\n"
-    "  orrery spmd --graph llama-3-8b --mesh 2x4x2 --cost orrery --machine dgx-h100 \\\n"
-    "              --overlap both --max-memory 78GiB\n"
+    "  orrery spmd --graph llama-3-8b --mesh 8x4 --batch 64 --sequence 4096 --cost orrery \\\n"
+    "              --machine dgx-h100 --overlap both\n"
+    "  orrery spmd --graph llama-3-8b --mesh 2x4x4 --batch 64 --sequence 4096 --cost orrery \\\n"
+    "              --machine dgx-h100 --states 200\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 

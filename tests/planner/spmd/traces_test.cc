@@ -50,7 +50,7 @@ TEST(Traces, StepsOfHidupAndOfDataParallelism) {
 TEST(Traces, StepsOfDeepSpeed) {
   constexpr double kGoal = 0.15;
   for (const auto& [mesh, measured] :
-       {std::pair(Mesh{4, 1}, 0.5748), std::pair(Mesh{4, 2}, 0.6634)}) {
+       {std::pair(mesh_of(4, 1), 0.5748), std::pair(mesh_of(4, 2), 0.6634)}) {
     const OperatorGraph graph = model("Dmoe", devices_of(mesh), 6);
     const MeshPrices prices = MeshPrices::make(traced_machine(), mesh, graph.element).value();
     const MeshSolution best =

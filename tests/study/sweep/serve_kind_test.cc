@@ -51,7 +51,7 @@ TEST(ServeKind, APointIsARunOfTheEngine) {
   generator.seed = 3;
   const auto machine = *machine::load_machine("dgx-h100");
   const auto run =
-      serving::serve(*zoo::load_model("llama-3.1-8b"), machine, *serving::load_engine("vllm@0.19"),
+      serving::serve(*zoo::load_model("llama-3.1-8b"), machine, *serving::load_engine("vllm@0.20"),
                      requests::generate(generator));
   ASSERT_TRUE(run) << run.error().to_string();
   const serving::Metrics metrics = serving::metrics(*run, machine);

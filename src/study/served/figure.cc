@@ -81,22 +81,25 @@ double power_of(const serving::Run& run, const serving::Metrics& metrics, Power 
 }
 
 double of_memory(study::Measure measure, const serving::Run& run) {
-  constexpr double kGib = 1024.0 * 1024 * 1024;
   const double tokens =
       static_cast<double>(run.kv_blocks) * static_cast<double>(run.engine.block_size);
   switch (measure) {
     case study::Measure::kv_tokens:
       return tokens * static_cast<double>(run.engine.dp);
     case study::Measure::kv_gib:
-      return tokens * static_cast<double>(run.cache.per_token.value()) / kGib;
+      return tokens * gib_of(run.cache.per_token);
     case study::Measure::weights_gib:
-      return static_cast<double>(run.weights.value()) / kGib;
+      return gib_of(run.weights);
     default:
       return 0;
   }
 }
 
 }  // namespace
+
+double gib_of(Bytes bytes) {
+  return static_cast<double>(bytes.value()) / (1024.0 * 1024 * 1024);
+}
 
 double value_of_measure(study::Measure measure, const serving::Run& run,
                         const serving::Metrics& metrics, Power idle) {

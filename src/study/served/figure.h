@@ -26,6 +26,9 @@ namespace orrery::served {
 double value_of_measure(study::Measure measure, const serving::Run& run,
                         const serving::Metrics& metrics, Power idle);
 
+/// Returns bytes as a row states them.
+double gib_of(Bytes bytes);
+
 /// Returns the metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token,
 /// kv_tokens; the measure's own name for others.
 std::string metric_of(study::Measure measure);

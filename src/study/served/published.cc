@@ -299,6 +299,35 @@ class Reader {
   Error error_;
 };
 
+struct Predicted {
+  std::vector<double> values;  ///< of the task's figures, in order
+  std::int64_t devices;
+};
+
+/// Runs the task's row. Mistakes: a machine without room, requests that the engine refuses.
+Result<Predicted> run_of(Task& task, const RowParts& parts) {
+  if (!task.of_requests) {
+    task.requests = requests_of(task.row.requests);
+  }
+  const auto run = serve_case(task.row, parts, task.requests);
+  if (!run) {
+    return fail(run.error());
+  }
+  if (run->refused > 0) {
+    return fail(fmt::format("{} requests are longer than the engine takes", run->refused));
+  }
+  if (task.of_requests) {
+    return Predicted{predicted_statistics(*run), run->devices};
+  }
+  const serving::Metrics metrics = serving::metrics(*run, parts.machine);
+  Predicted predicted{{}, run->devices};
+  for (const study::Measure measure : task.measures) {
+    predicted.values.push_back(
+        value_of_measure(measure, *run, metrics, parts.machine.device.idle_power));
+  }
+  return predicted;
+}
+
 }  // namespace
 
 Result<std::vector<Task>> published_tasks(const study::ValidationProfile& profile,
@@ -311,26 +340,9 @@ void run_task(Task& task, const machine::Machine& machine) {
                   [](const ValidationRow& figure) { return !figure.problem.empty(); })) {
     return;
   }
-  if (!task.of_requests) {
-    task.requests = requests_of(task.row.requests);
-  }
-  const auto named = machine::load_machine(task.row.machine);
-  const machine::Machine& own = named ? *named : machine;
-  auto run = serve_case(task.row, machine, task.requests);
-  std::vector<double> values;
-  std::string problem;
-  if (!run) {
-    problem = run.error().to_string();
-  } else if (run->refused > 0) {
-    problem = fmt::format("{} requests are longer than the engine takes", run->refused);
-  } else if (task.of_requests) {
-    values = predicted_statistics(*run);
-  } else {
-    const serving::Metrics metrics = serving::metrics(*run, own);
-    for (const study::Measure measure : task.measures) {
-      values.push_back(value_of_measure(measure, *run, metrics, own.device.idle_power));
-    }
-  }
+  const auto parts = parts_of(task.row, machine);
+  const auto predicted = parts.and_then([&](const RowParts& own) { return run_of(task, own); });
+  const machine::Machine& own = parts ? parts->machine : machine;
   constexpr std::array kOfRequests{study::Measure::ttft_ms, study::Measure::tpot_ms,
                                    study::Measure::latency_ms};
   for (std::size_t i = 0; i < task.figures.size(); ++i) {
@@ -340,11 +352,15 @@ void run_task(Task& task, const machine::Machine& machine) {
                                        : task.measures[i];
     figure.rate = study::is_rate(measure);
     figure.causes = study::causes_of(measure, task.row.engine.name, own);
-    if (!problem.empty()) {
-      figure.problem = fmt::format("{}: {}", task.where, problem);
+    Result<double> value = predicted.map([&](const Predicted& all) { return all.values[i]; });
+    if (!value && parts && measure == study::Measure::weights_gib) {
+      value = weights_of(task.row, *parts).map(gib_of);  // logged before the cache is laid out
+    }
+    if (!value) {
+      figure.problem = fmt::format("{}: {}", task.where, value.error().to_string());
     } else if (figure.problem.empty()) {
-      figure.predicted = values[i];
-      figure.devices = run->devices;
+      figure.predicted = *value;
+      figure.devices = predicted ? predicted->devices : task.row.engine.devices();
       figure.error = figure.predicted / figure.published - 1;
     }
   }

@@ -11,6 +11,7 @@
 #include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "serving/step/step_cost.h"
 
 namespace orrery::served {
 namespace {
@@ -230,22 +231,32 @@ Result<zoo::Model> named_model(const std::string& of_row) {
   return of_hub ? std::move(of_hub) : std::move(model);
 }
 
-Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,
-                                const std::vector<requests::Request>& requests) {
+Result<RowParts> parts_of(const RowCase& row, const machine::Machine& machine) {
   auto model = named_model(row.model);
   if (!model) {
     return fail(std::move(model.error()));
   }
-  machine::Machine own = machine;
-  if (!row.machine.empty()) {
-    auto named = machine::load_machine(row.machine);
-    if (!named) {
-      return fail(std::move(named.error()));
-    }
-    own = std::move(*named);
+  if (row.machine.empty()) {
+    return RowParts{std::move(*model), machine};
   }
-  return serving::serve(*model, own, row.engine, requests,
+  auto named = machine::load_machine(row.machine);
+  if (!named) {
+    return fail(std::move(named.error()));
+  }
+  return RowParts{std::move(*model), std::move(*named)};
+}
+
+Result<serving::Run> serve_case(const RowCase& row, const RowParts& parts,
+                                const std::vector<requests::Request>& requests) {
+  return serving::serve(parts.model, parts.machine, row.engine, requests,
                         {.max_concurrency = row.requests.concurrency});
+}
+
+Result<Bytes> weights_of(const RowCase& row, const RowParts& parts) {
+  const serving::Engine engine =
+      serving::completed(row.engine, parts.machine, parts.model.max_positions);
+  return step::StepCost::make(parts.model, parts.machine, serving::step_options(engine))
+      .map([](const step::StepCost& cost) { return cost.weights_per_device(); });
 }
 
 }  // namespace orrery::served

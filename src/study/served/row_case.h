@@ -36,8 +36,19 @@ std::string disagreement(const study::Agreement& agreement,
 /// owner, or with a format (-FP8, -NVFP4 ...), which other columns state.
 Result<zoo::Model> named_model(const std::string& of_row);
 
+struct RowParts {
+  zoo::Model model;
+  machine::Machine machine;
+};
+
+/// Returns what the row names; `machine` where it names none.
+Result<RowParts> parts_of(const RowCase& row, const machine::Machine& machine);
+
 /// Runs it.
-Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,
+Result<serving::Run> serve_case(const RowCase& row, const RowParts& parts,
                                 const std::vector<requests::Request>& requests);
+
+/// Returns what a device holds of the weights, whether or not the cache has room beside them.
+Result<Bytes> weights_of(const RowCase& row, const RowParts& parts);
 
 }  // namespace orrery::served

@@ -187,6 +187,28 @@ TEST(Served, RowsThatTellTwoThingsAreNotAnswered) {
               HasSubstr("t.csv:3: seats: found 8, where rate and gap say 5"));
 }
 
+/// A log states the weights before it finds no room for a cache: of Llama 2 13B 13,015,864,320
+/// parameters in 16 bits, 24.24 GiB, on a card of 24 GB.
+TEST(Served, WeightsWithoutRoomForACacheAreAnswered) {
+  const auto profile =
+      parse_config(
+          "kind: serving\ntable: t\ntitle: T\nsource: S\nmachine: rtx-4090\n"
+          "csv: t.csv\nkey: [name]\nplan: {model: llama-2-13b, requests.input: '4', "
+          "requests.output: '4'}\nwhy: {model: chosen, requests.input: chosen, "
+          "requests.output: chosen}\n"
+          "measured: [{column: weights, measure: weights_gib}, {column: kv, measure: kv_gib}]\n",
+          "t.yaml", ConfigSyntax::yaml)
+          .and_then(study::parse_profile);
+  ASSERT_TRUE(profile) << profile.error().to_string();
+  const auto table = parse_csv("name,weights,kv\na,24,1\n", "t.csv");
+  const auto result = validate_serving(*profile, table.value(), {});
+  ASSERT_TRUE(result) << result.error().to_string();
+  ASSERT_EQ(result->rows.size(), 2U);
+  EXPECT_EQ(result->rows[0].problem, "");
+  EXPECT_NEAR(result->rows[0].predicted, 13'015'864'320 * 2.0 / (1 << 30), 0.01);
+  EXPECT_THAT(result->rows[1].problem, HasSubstr("t.csv:2"));
+}
+
 TEST(RowCase, HistogramsThatAreNoneAreMistakes) {
   const auto row = row_case({{"requests.output_counts", "1 x", "t.csv:2"},
                              {"requests.output_low", "5", "t.csv:2"},
@@ -206,7 +228,8 @@ TEST(NearestServed, SlowOfARowOfATableIsARunLikeIt) {
   const Task& task = tasks.back();
   study::ServedRequests few = task.row.requests;
   few.count = 20;
-  const auto run = serve_case(task.row, machine, requests_of(few)).value();
+  const auto parts = parts_of(task.row, machine).value();
+  const auto run = serve_case(task.row, parts, requests_of(few)).value();
   const auto model = zoo::load_model(task.row.model).value();
   const auto nearest = nearest_rows(model, run, machine, 1);
   ASSERT_FALSE(nearest.empty());

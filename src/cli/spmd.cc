@@ -168,15 +168,12 @@ class Spmd : public Command {
     MeshQuestion question{.mesh = collect(parse_mesh(mesh_.value_or("")), mistakes),
                           .frontier = frontier_};
     take("--overlap", overlap_, question.overlap, mistakes);
-    take("--states", states_, question.states, mistakes);
+    read_states(question.states, mistakes);
     if (fixed_) {
       take("--fixed", fixed_, question.fixed.emplace(), mistakes);
     }
     if (limit_) {
       take("--max-memory", limit_, question.limit.emplace(), mistakes);
-    }
-    if (states_ && question.states < 1) {
-      mistakes.add(wrong_value("--states", *states_, "at least 1"));
     }
     if (frontier_) {
       refuse_given({{"--max-memory", limit_}}, "contradicts --frontier, which searches by itself",
@@ -186,6 +183,15 @@ class Spmd : public Command {
       mistakes.add({"--frontier", {}, {}, "goes with --overlap none on a mesh: of sums"});
     }
     return question;
+  }
+
+  void read_states(std::int64_t& states, Error& mistakes) const {
+    constexpr std::int64_t kMost = 10'000'000;  // a gigabyte at a cut
+    const std::size_t before = mistakes.mistakes.size();
+    take("--states", states_, states, mistakes);
+    if (states_ && before == mistakes.mistakes.size() && (states < 1 || states > kMost)) {
+      mistakes.add(wrong_value("--states", *states_, fmt::format("1 to {}", kMost)));
+    }
   }
 
   Result<std::string> print(const report::MeshRun& run) const {

@@ -28,7 +28,7 @@ Result<void> search(report::MeshRun& run, const MeshQuestion& question,
     }
     run.frontier = std::move(*frontier);
     run.solution = run.frontier.front().solution;
-    run.bound = run.solution.bound;
+    run.bound = run.frontier.front().bound;
     return {};
   }
   if (question.overlap == spmd::Overlap::none) {

@@ -43,9 +43,10 @@ std::string without_release(const std::string& name) {
   return name.empty() ? "none" : name.substr(0, name.find('@'));
 }
 
-/// Equal settings take unequal times, but the same bytes.
+/// Kinds of bytes begin so, in the order of StepFigure.
 constexpr std::array<std::string_view, 3> kBytes{"memory_", "reserved_", "driver_"};
 
+/// Equal settings take unequal times, but the same bytes.
 bool is_bytes(std::string_view kind) {
   return std::ranges::any_of(kBytes, [&](std::string_view of) { return kind.starts_with(of); });
 }

@@ -236,6 +236,11 @@ TEST(Spmd, MeshesOfTwoAxes) {
   EXPECT_THAT(
       orrery("spmd --graph Rmoe --states 9 --mesh 2x2x2x2 --cost orrery --machine dgx-h100").err,
       HasSubstr("--mesh: found '2x2x2x2', expected two or three numbers"));
+  const std::string mesh = "spmd --graph Rmoe --mesh 2x2 --cost orrery --machine dgx-h100 ";
+  EXPECT_THAT(orrery(mesh + "--states 0").err,
+              HasSubstr("--states: found '0', expected 1 to 10000000"));
+  EXPECT_THAT(orrery(mesh + "--states many").err,
+              AllOf(HasSubstr("--states: found 'many'"), Not(HasSubstr("1 to 10000000"))));
   EXPECT_THAT(orrery("spmd --graph Rmoe --states 9 --profile nvl8").err,
               HasSubstr("--states: goes with --mesh"));
   EXPECT_THAT(orrery("spmd --graph mixtral-8x7b --mesh 8x2 --fixed expert_parallel" + on).err,

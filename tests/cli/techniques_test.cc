@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -33,8 +32,9 @@ TEST(Techniques, TheTableNamesThem) {
 }
 
 TEST(Techniques, EveryResultOnATrackerSaysThatItIsHypothetical) {
-  const std::string plan = ::testing::TempDir() + "/tracked.yaml";
-  std::ofstream(plan) << "{tp: 2, dp: 2, global_batch: 4, overlap_tensor: tracked_mca}\n";
+  const Folder folder;
+  const std::string plan = folder.write(
+      "tracked.yaml", "{tp: 2, dp: 2, global_batch: 4, overlap_tensor: tracked_mca}\n");
   const std::string where = " --model gpt2 --machine dgx-a100-80g ";
   for (const std::string& command :
        {"compare " + plan + " " + plan, "run-plan --tokens 1B --plan " + plan,

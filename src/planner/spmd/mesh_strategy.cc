@@ -21,8 +21,7 @@ class MeshReplay {
       if (computation.node != next || !exists(computation)) {
         return fail(
             fmt::format("computation {} is of node {} by signatures {}, expected node {} and "
-                        "signatures that it "
-                        "has",
+                        "signatures that it has",
                         next, computation.node, fmt::join(computation.signatures, ", "), next));
       }
       std::ranges::for_each(computation.conversions, [&](const auto& c) { convert(c); });

@@ -79,7 +79,8 @@ class PricedSearch {
     return found;
   }
 
-  /// Returns the corners, the fastest first, at most so many.
+  /// Returns the corners, the fastest first, at most so many. The bound of the fastest is that of
+  /// the time of every program.
   Result<std::vector<Priced<Solution>>> corners(std::size_t most) {
     std::vector<Priced<Solution>> points;
     for (const double price : {0.0, kLastPrice}) {
@@ -89,6 +90,7 @@ class PricedSearch {
       }
       points.push_back(std::move(*end));
     }
+    const Time bound = points.front().bound;
     // Of each pair of neighbours, until none has a corner between.
     for (std::size_t i = 0; i + 1 < points.size() && points.size() < most;) {
       const bool later_is_no_better = points[i].memory <= points[i + 1].memory;
@@ -108,6 +110,7 @@ class PricedSearch {
         ++i;
       }
     }
+    points.front().bound = std::min(bound, points.front().time);
     return points;
   }
 

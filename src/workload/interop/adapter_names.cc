@@ -18,8 +18,7 @@ struct Modules {
 constexpr auto kModules = std::to_array<Modules>({
     {" all all-linear ", "all"},
     {" q_proj k_proj v_proj qkv_proj query key value query_key_value c_attn wqkv wq wk wv "
-     "linear_qkv "
-     "q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj linear_q_proj linear_kv_down_proj "
+     "linear_qkv q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj linear_q_proj linear_kv_down_proj "
      "linear_kv_up_proj linear_q_down_proj linear_q_up_proj attention_qkv ",
      "attention_qkv"},
     {" o_proj out_proj dense linear_proj wo attention_dense ", "attention_dense"},

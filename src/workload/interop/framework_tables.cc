@@ -144,10 +144,9 @@ constexpr std::string_view kAxolotlIgnored =
     "reward_* rl rl_* roles_to_train rope_* router_aux_loss_coef sample_pack* save_* "
     "saves_per_epoch scattermoe_* seed shuffle_* simpo_gamma skip_* special_tokens spectrum* "
     "steps_per_print streaming* strict swanlab_* test_datasets tf32 tokenizer_* tokens "
-    "torch_compile_* "
-    "torch_dtype "
-    "torchdistx_path total_num_tokens trackio_* train_* trl trust_remote_code type_of_model "
-    "use_dora use_kernels use_ray use_scattermoe use_sonicmoe use_tensorboard val_set_size vllm "
+    "torch_compile_* torch_dtype torchdistx_path total_num_tokens trackio_* train_* trl "
+    "trust_remote_code type_of_model use_dora use_kernels use_ray use_scattermoe use_sonicmoe "
+    "use_tensorboard val_set_size vllm "
     "wandb_* warmup_* weight_decay ";
 
 constexpr auto kAxolotl = std::to_array<FrameworkKey>({

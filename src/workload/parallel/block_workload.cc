@@ -68,8 +68,7 @@ class Blocks {
     auto& pairs = result_->pairs.emplace_back();
     for (std::size_t i = 0; i < kBlockRuns.size() && kind >= plan::kFirstLayerBlock; ++i) {
       const ChunkDraft& forward = run_of(kind, kBlockRuns[i]);
-      const ChunkDraft& plain = run_of(kind, kBlockRuns[i]);
-      pairs[1][i] = append(pair_steps(result_->draft, forward, plain, "pair", 0));
+      pairs[1][i] = append(pair_steps(result_->draft, forward, forward, "pair", 0));
       pairs[0][i] = pairs[1][i];
       if (recomputes(kind)) {
         const ChunkDraft& again = run_of(kind, kBlockRuns[i], true);

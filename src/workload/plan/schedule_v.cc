@@ -96,7 +96,7 @@ bool is_free(const VStage& row, std::int64_t slot) {
   return row.at[static_cast<std::size_t>(slot)] == kFree;
 }
 
-/// Slots of microbatch 0 on a stage: F of chunk 0 and 1, B of chunk 1 and 0.
+/// Returns the slots of microbatch 0 on a stage: F of chunk 0 and 1, B of chunk 1 and 0.
 std::array<std::int64_t, 4> VOrder::first_starts(std::int64_t stage) const {
   const std::int64_t last = stages_ - 1;
   const std::int64_t turn = last * way_.down + 1;

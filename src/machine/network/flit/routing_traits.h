@@ -40,8 +40,7 @@ constexpr auto named_values(Algorithm) {
        "meshes"},
       {Algorithm::valiant, "valiant",
        "to a random router of all (of a dragonfly: group), then on; a class of VCs each; of "
-       "meshes, "
-       "tori, flattened butterflies and dragonflies"},
+       "meshes, tori, flattened butterflies and dragonflies"},
       {Algorithm::ugal, "ugal",
        "valiant, or the minimal way where at the first router queue x hops is not longer (Singh "
        "2005)"},

@@ -193,14 +193,13 @@ TEST(Served, WeightsWithoutRoomForACacheAreAnswered) {
   const auto profile =
       parse_config(
           "kind: serving\ntable: t\ntitle: T\nsource: S\nmachine: rtx-4090\n"
-          "csv: t.csv\nkey: [name]\nplan: {model: llama-2-13b, requests.input: '4', "
-          "requests.output: '4'}\nwhy: {model: chosen, requests.input: chosen, "
-          "requests.output: chosen}\n"
+          "csv: t.csv\nkey: [n]\nplan: {model: llama-2-13b}\nwhy: {model: chosen}\n"
+          "columns: {requests.count: n, requests.input: n, requests.output: n}\n"
           "measured: [{column: weights, measure: weights_gib}, {column: kv, measure: kv_gib}]\n",
           "t.yaml", ConfigSyntax::yaml)
           .and_then(study::parse_profile);
   ASSERT_TRUE(profile) << profile.error().to_string();
-  const auto table = parse_csv("name,weights,kv\na,24,1\n", "t.csv");
+  const auto table = parse_csv("n,weights,kv\n4,24,1\n", "t.csv");
   const auto result = validate_serving(*profile, table.value(), {});
   ASSERT_TRUE(result) << result.error().to_string();
   ASSERT_EQ(result->rows.size(), 2U);

@@ -64,15 +64,15 @@ std::string mesh_header(const MeshRun& run) {
     text += fmt::format("{} states beyond {} at a cut were dropped: --states keeps more\n",
                         counts.dropped, run.states);
   }
-  text += fmt::format("\n{:<36}{:>12.6f} s{:>10}\n", "compute", to_seconds(run.cost.compute),
+  text += fmt::format("\n{:<54}{:>12.6f} s{:>10}\n", "compute", to_seconds(run.cost.compute),
                       share(run.cost.compute));
   for (const MeshGroup group : spmd::groups_on(run.mesh)) {
     const auto& row = kNames<MeshGroup>[static_cast<std::size_t>(group)];
     const Time time = run.cost.communication[static_cast<std::size_t>(group)];
-    text += fmt::format("{:<36}{:>12.6f} s{:>10}\n", fmt::format("{} ({})", row.name, row.meaning),
+    text += fmt::format("{:<54}{:>12.6f} s{:>10}\n", fmt::format("{} ({})", row.name, row.meaning),
                         to_seconds(time), share(time));
   }
-  text += fmt::format("{:<36}{:>12.6f} s{:>10}\n", "optimizer", to_seconds(run.cost.optimizer),
+  text += fmt::format("{:<54}{:>12.6f} s{:>10}\n", "optimizer", to_seconds(run.cost.optimizer),
                       share(run.cost.optimizer));
   if (!run.frontier.empty()) {
     text += fmt::format("\ntime against memory: the fastest within each\n{:>12}{:>14}\n", "memory",

@@ -43,5 +43,13 @@ TEST(SpmdMesh, SlowProgramsOfThreeAxesWithALimitAndOverlapArePlans) {
   EXPECT_LT(frontier.at(1).at("memory_bytes"), frontier.at(0).at("memory_bytes"));
 }
 
+TEST(SpmdMesh, AFrontierHasTheBoundOfItsFastest) {
+  // Of programs that are as fast the one that holds less is there, found at a price of memory.
+  const auto found = mesh_json_of(
+      "--graph Rmoe --layers 1 --mesh 4x2 --cost orrery --machine dgx-h100 --frontier");
+  EXPECT_EQ(found.at("dropped_states"), 0);
+  EXPECT_EQ(found.at("bound_s"), found.at("optimum_s"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -170,14 +170,15 @@ SearchState::StateWays SearchState::ways_of(const std::vector<plan::Plan>& varia
 std::vector<plan::Plan> SearchState::states_with_room(const plan::Plan& shape) {
   std::vector<plan::Plan> variants = space.variants_to_save(shape);
   const bool alike = task.launcher.empty();
-  const std::array<std::int64_t, 8> key{shape.tp,
+  const std::array<std::int64_t, 9> key{shape.tp,
                                         shape.cp,
                                         shape.pp,
                                         shape.dp,
                                         shape.ep,
                                         shape.etp,
                                         shape.microbatches() > 1 ? 1 : 0,
-                                        row_of(shape.schedule).both_ends ? 1 : 0};
+                                        row_of(shape.schedule).both_ends ? 1 : 0,
+                                        plan::ends_meet(shape) ? 1 : 0};
   const auto known = alike ? ways_.find(key) : ways_.end();
   const StateWays found = known != ways_.end() ? known->second : ways_of(variants);
   if (alike && known == ways_.end()) {

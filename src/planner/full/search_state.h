@@ -150,8 +150,9 @@ struct SearchState {
 
   std::map<std::array<std::int64_t, 4>, std::uint64_t> counts_;  ///< of groups, by tp, cp, pp, ep
   /// Holds ways by what decides them in a space without a launcher: degrees, whether gradients of
-  /// several microbatches add up, whether a stage has two copies of parameters.
-  std::map<std::array<std::int64_t, 8>, StateWays> ways_;
+  /// several microbatches add up, whether a stage has two copies of parameters, whether a tied
+  /// table has one.
+  std::map<std::array<std::int64_t, 9>, StateWays> ways_;
 };
 
 /// Searches a machine of several sorts of devices: the best over its parts, each alone and

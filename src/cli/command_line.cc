@@ -374,7 +374,8 @@ class CommandLine {
 
 Result<Answer> answer(std::vector<std::string> arguments) {
   std::ranges::transform(arguments, arguments.begin(), with_dashes);
-  return CommandLine(arguments).run(std::move(arguments), {});
+  CommandLine line(arguments);
+  return line.run(std::move(arguments), {});
 }
 
 std::vector<DeclaredOption> declared_options(const std::string& command) {
@@ -392,7 +393,8 @@ int run_command_line(int argc, const char* const* argv) {
   if (std::erase(arguments, "--big") > 0) {
     setenv("ORRERY_BIG", "1", 1);  // for whoever reads a file
   }
-  const auto answer = CommandLine(arguments).run(std::move(arguments), std::move(rest));
+  CommandLine line(arguments);
+  const auto answer = line.run(std::move(arguments), std::move(rest));
   return Interrupt::status(answer ? write_out(*answer) : report_mistakes(answer.error()));
 }
 

@@ -163,7 +163,7 @@ class Fields {
               const std::vector<T>& items, const Of& of = {}) {
     within({name, sentences.first}, Shape::list, [&] {
       each(items, [&](const T& item) {
-        const auto value = of(item);
+        const auto& value = of(item);
         if constexpr (kIsOptional<std::remove_cvref_t<decltype(value)>>) {
           known({{}, sentences.second}, value);
         } else {

@@ -243,6 +243,7 @@ void declare(const MeshRun& run, Fields& fields) {
       },
       true);
   std::vector<PlacedNode> program;
+  program.reserve(run.solution.strategy.computations.size());
   for (const spmd::MeshComputation& each : run.solution.strategy.computations) {
     program.push_back(placed_node(run, each));
   }

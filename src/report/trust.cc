@@ -15,15 +15,15 @@ namespace orrery::report {
 
 namespace {
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+constexpr double kNoLimit = std::numeric_limits<double>::max();
 
+/// A value is a rate where it has a limit, and a time with 0.
 void declare_interval(Fields& fields, std::string_view name, std::string_view sentence,
-                      const Result<study::Trust>& trust, double value, bool rate,
-                      double limit = kNoLimit) {
+                      const Result<study::Trust>& trust, double value, double limit) {
   std::vector<double> interval;
   if (trust && value > 0) {  // of what never came there is none
-    const auto [least, most] = study::interval80(*trust, value, rate);
-    interval = {least, std::min(most, limit)};
+    const auto [least, most] = study::interval80(*trust, value, limit > 0);
+    interval = {least, limit > 0 ? std::min(most, limit) : most};
   }
   fields.values(name, {sentence, "the least, then the most"}, interval);
 }
@@ -153,7 +153,7 @@ void declare_trust(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& found, double value, double limit) {
   declare_interval(fields, "interval80",
                    "what 80 % of such runs are within; empty without an error model", found, value,
-                   limit > 0, limit > 0 ? limit : kNoLimit);
+                   limit);
   fields.object("trust", "how far the prediction can be trusted (docs/fidelity.md)",
                 [&] { declare_parts(fields, machine, found); });
 }
@@ -166,7 +166,7 @@ void declare_served_trust(Fields& fields, const serving::Run& run, const serving
       continue;
     }
     declare_interval(fields, one.key, "what the mean of 80 % of such runs is within", one.trust,
-                     one.value, false);
+                     one.value, 0);
   }
 }
 

@@ -226,8 +226,7 @@ struct Engine {
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "gateway", &E::gateway,
           "all-reduces of devices at home: none, fastest, star, tree or ring");
-    visit("parallel", "fuse", &E::fuse,
-          "with tp: sums become slices of tokens where that is faster");
+    visit("parallel", "fuse", &E::fuse, "with tp: sums become slices where that is faster");
     visit("parallel", "overlap_tensor", &E::overlap_tensor,
           "what tp sums do while their product still runs, where that is faster");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");

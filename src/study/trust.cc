@@ -63,7 +63,7 @@ std::string kernel_origin(const machine::Machine& machine, const std::string& fo
   const std::string of_format = format.empty() ? "" : format + ".";
   for (const std::string& field :
        {"kernels." + of_format + "gemm_peak_share", std::string("kernels.attention_share")}) {
-    if (!is_fitted(machine::origin_word(machine, device + "." + field))) {
+    if (!is_fitted(machine::origin_word(machine, fmt::format("{}.{}", device, field)))) {
       return "inferred";
     }
   }

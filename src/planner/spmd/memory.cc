@@ -140,6 +140,7 @@ Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, con
   const Pricer pricer(graph, prices, devices, options);
   return pricer.search_by_price().corners(most).map([](std::vector<Priced<Solution>> corners) {
     std::vector<MemoryPoint> points;
+    points.reserve(corners.size());
     for (Priced<Solution>& corner : corners) {
       points.push_back({std::move(corner.solution), corner.memory});
     }

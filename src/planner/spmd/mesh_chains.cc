@@ -97,15 +97,17 @@ void MeshChains::join(const std::vector<int>& codes) {
       if (cost_[head] >= kNever || from == middle) {
         continue;
       }
-      const std::size_t row = place(from, codes.front());
-      const std::size_t tail = place(middle, codes.front());
-      for (std::size_t to = 0; to < count_; ++to) {
-        const Time cost = cost_[head] + cost_[tail + to];
-        if (cost < cost_[row + to]) {
-          cost_[row + to] = cost;
-          first_[row + to] = first_[head];
-        }
-      }
+      lead(head, place(middle, codes.front()), place(from, codes.front()));
+    }
+  }
+}
+
+void MeshChains::lead(std::size_t head, std::size_t tail, std::size_t row) {
+  for (std::size_t to = 0; to < count_; ++to) {
+    const Time cost = cost_[head] + cost_[tail + to];
+    if (cost < cost_[row + to]) {
+      cost_[row + to] = cost;
+      first_[row + to] = first_[head];
     }
   }
 }

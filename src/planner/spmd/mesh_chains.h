@@ -63,6 +63,8 @@ class MeshChains {
            static_cast<std::size_t>(index_[static_cast<std::size_t>(to)]);
   }
   void join(const std::vector<int>& codes);
+  /// Makes the chains of a row that begin with `head` and go on as `tail` where they are cheaper.
+  void lead(std::size_t head, std::size_t tail, std::size_t row);
 
   Mesh mesh_;
   std::size_t count_ = 0;   ///< of forms

@@ -206,20 +206,27 @@ class MeshCompiler {
       const int from = choice.made[place];
       const std::vector<int> codes =
           is_used_once(outputs[place]) ? needs[place] : std::vector<int>{from};
-      std::vector<MeshChoice> more;
-      for (const MeshChoice& way : ways) {
-        for (const int to : codes) {
-          const Time cost = compiled_.of(outputs[place]).cost(from, to);
-          if (cost < MeshChains::kNever) {
-            more.push_back(way);
-            more.back().outputs.push_back(to);
-            more.back().cost += cost;
-          }
-        }
-      }
-      ways = std::move(more);
+      ways = with_output(ways, compiled_.of(outputs[place]), from, codes);
     }
     return ways;
+  }
+
+  /// Returns each of the choices once for every code that its next output can be brought to.
+  static std::vector<MeshChoice> with_output(const std::vector<MeshChoice>& ways,
+                                             const MeshChains& chains, int from,
+                                             const std::vector<int>& codes) {
+    std::vector<MeshChoice> more;
+    for (const MeshChoice& way : ways) {
+      for (const int to : codes) {
+        const Time cost = chains.cost(from, to);
+        if (cost < MeshChains::kNever) {
+          more.push_back(way);
+          more.back().outputs.push_back(to);
+          more.back().cost += cost;
+        }
+      }
+    }
+    return more;
   }
 
   /// Returns that on which the choices of a node depend: equal keys, equal choices.

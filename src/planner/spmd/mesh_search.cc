@@ -93,6 +93,7 @@ class MeshSearch {
   /// Returns the one form of each of these slots.
   std::vector<int> codes_of(const std::vector<int>& slots, const MeshState& state) const {
     std::vector<int> codes;
+    codes.reserve(slots.size());
     for (const int slot : slots) {
       codes.push_back(sets_.codes(state[static_cast<std::size_t>(slot)]).front());
     }
@@ -107,7 +108,7 @@ class MeshSearch {
 
   /// Returns the choices that need the inputs of one use as they are.
   const std::vector<int>& fitting(const MeshNode& node, const MeshState& state) const {
-    static const std::vector<int> kNone;
+    static const std::vector<int> none;
     std::vector<int> slots;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (node.once[k] != 0) {
@@ -115,7 +116,7 @@ class MeshSearch {
       }
     }
     const auto found = node.choices_by_need.find(codes_of(slots, state));
-    return found != node.choices_by_need.end() ? found->second : kNone;
+    return found != node.choices_by_need.end() ? found->second : none;
   }
 
   void expand(int cut) {

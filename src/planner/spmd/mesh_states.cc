@@ -26,6 +26,7 @@ void MeshStates::limit() {
     return;
   }
   std::vector<Time> costs;
+  costs.reserve(labels_.size());
   for (const MeshLabel& label : labels_) {
     costs.push_back(label.cost);
   }

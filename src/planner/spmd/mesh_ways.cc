@@ -37,6 +37,16 @@ Sort sort_of_node(const OperatorGraph& graph, int i, const Restriction& allowed,
   return sort;
 }
 
+/// Adds the way of these signatures where the prices allow it.
+void add_way(const OperatorGraph& graph, int i, const MeshPrices& prices, MeshWay way,
+             std::vector<MeshWay>& ways) {
+  way.forms = signature_of(graph, {{}, i, way.signatures}, prices.mesh());
+  if (prices.allows(graph, i, way.forms)) {
+    way.compute = prices.compute(graph, i, way.forms);
+    ways.push_back(std::move(way));
+  }
+}
+
 std::vector<MeshWay> ways_by(const OperatorGraph& graph, int i, const MeshPrices& prices,
                              const std::vector<int>& allowed) {
   std::array<std::vector<int>, kAxes> by_axis;
@@ -47,12 +57,7 @@ std::vector<MeshWay> ways_by(const OperatorGraph& graph, int i, const MeshPrices
   for (const int outer : by_axis[2]) {
     for (const int middle : by_axis[1]) {
       for (const int inner : by_axis[0]) {
-        MeshWay way{.signatures = {inner, middle, outer}};
-        way.forms = signature_of(graph, {{}, i, way.signatures}, prices.mesh());
-        if (prices.allows(graph, i, way.forms)) {
-          way.compute = prices.compute(graph, i, way.forms);
-          ways.push_back(std::move(way));
-        }
+        add_way(graph, i, prices, MeshWay{.signatures = {inner, middle, outer}}, ways);
       }
     }
   }

@@ -115,7 +115,7 @@ class Converter {
       node.flops += Flops(is_product(op.kind) ? 0 : elements(output.shape));
     }
     keep_parts_whole(node);
-    const std::vector<int> made = make_.add(std::move(node), shapes);
+    std::vector<int> made = make_.add(std::move(node), shapes);
     for (std::size_t i = 0; i < made.size(); ++i) {
       dims_[made[i]] = outputs[i].dims;
     }

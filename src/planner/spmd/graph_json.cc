@@ -88,7 +88,7 @@ Result<NodeKernel> read_kernel(const ConfigNode& item) {
   read.require(kernel.bytes >= Bytes(0), "bytes", "a count");
   read.require(kernel.kernels >= 1, "kernels", "at least 1");
   read.require(kernel.parts >= 0, "parts", "a count");
-  return read.finish(std::move(kernel));
+  return read.finish(kernel);
 }
 
 Result<Node> read_node(const ConfigNode& item, std::size_t id) {

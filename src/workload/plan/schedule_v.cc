@@ -174,24 +174,24 @@ void VOrder::squeeze() {
     most = std::max(most, *std::max_element(row.held.begin(), row.held.end()));
     slots = std::max(slots, row.at.size());
   }
-  for (std::int64_t slot = 0; slot < std::int64_t(slots); ++slot) {
-    for (std::int64_t stage = 0; stage < stages_; ++stage) {
-      VStage& row = this->row(stage);
-      if (slot >= std::ssize(row.at) || is_free(row, slot)) {
-        continue;
-      }
-      const std::int64_t index = row.at[static_cast<std::size_t>(slot)];
-      const Pass one = pass(index);
-      const std::int64_t more = kHeld[static_cast<std::size_t>(one.kind)];
-      const auto end = row.held.begin() + slot;
-      for (std::int64_t to = earliest(stage, one); to < slot; ++to) {
-        const auto begin = row.held.begin() + to;
-        if (is_free(row, to) && (more <= 0 || *std::max_element(begin, end) + more <= most)) {
-          std::for_each(begin, end, [more](std::int64_t& held) { held += more; });
-          row.at[static_cast<std::size_t>(slot)] = kFree;
-          put(row, index, to);
-          break;
-        }
+  for (std::int64_t place = 0; place < std::int64_t(slots) * stages_; ++place) {
+    const std::int64_t slot = place / stages_;
+    const std::int64_t stage = place % stages_;
+    VStage& row = this->row(stage);
+    if (slot >= std::ssize(row.at) || is_free(row, slot)) {
+      continue;
+    }
+    const std::int64_t index = row.at[static_cast<std::size_t>(slot)];
+    const Pass one = pass(index);
+    const std::int64_t more = kHeld[static_cast<std::size_t>(one.kind)];
+    const auto end = row.held.begin() + slot;
+    for (std::int64_t to = earliest(stage, one); to < slot; ++to) {
+      const auto begin = row.held.begin() + to;
+      if (is_free(row, to) && (more <= 0 || *std::max_element(begin, end) + more <= most)) {
+        std::for_each(begin, end, [more](std::int64_t& held) { held += more; });
+        row.at[static_cast<std::size_t>(slot)] = kFree;
+        put(row, index, to);
+        break;
       }
     }
   }

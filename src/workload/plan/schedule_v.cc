@@ -185,14 +185,17 @@ void VOrder::squeeze() {
     const Pass one = pass(index);
     const std::int64_t more = kHeld[static_cast<std::size_t>(one.kind)];
     const auto end = row.held.begin() + slot;
-    for (std::int64_t to = earliest(stage, one); to < slot; ++to) {
-      const auto begin = row.held.begin() + to;
-      if (is_free(row, to) && (more <= 0 || *std::max_element(begin, end) + more <= most)) {
-        std::for_each(begin, end, [more](std::int64_t& held) { held += more; });
-        row.at[static_cast<std::size_t>(slot)] = kFree;
-        put(row, index, to);
-        break;
-      }
+    std::int64_t to = earliest(stage, one);
+    const auto fits = [&] {
+      return more <= 0 || *std::max_element(row.held.begin() + to, end) + more <= most;
+    };
+    while (to < slot && !(is_free(row, to) && fits())) {
+      ++to;
+    }
+    if (to < slot) {
+      std::for_each(row.held.begin() + to, end, [more](std::int64_t& held) { held += more; });
+      row.at[static_cast<std::size_t>(slot)] = kFree;
+      put(row, index, to);
     }
   }
 }

@@ -388,13 +388,12 @@ int run_command_line(int argc, const char* const* argv) {
   for (; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     arguments.push_back(with_dashes(argv[i]));
   }
-  std::vector<std::string> rest(argv + std::min(i + 1, argc), argv + argc);
   ask_for_help(arguments);
   if (std::erase(arguments, "--big") > 0) {
     setenv("ORRERY_BIG", "1", 1);  // for whoever reads a file
   }
   CommandLine line(arguments);
-  const auto answer = line.run(std::move(arguments), std::move(rest));
+  const auto answer = line.run(std::move(arguments), {argv + std::min(i + 1, argc), argv + argc});
   return Interrupt::status(answer ? write_out(*answer) : report_mistakes(answer.error()));
 }
 

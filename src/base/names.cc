@@ -86,7 +86,7 @@ std::string did_you_mean(std::string_view found, const std::vector<std::string>&
   const std::string* meant = closest(found, candidates);
   meant = meant == nullptr ? closest(plain, candidates) : meant;
   meant = meant == nullptr ? shortest_with(plain, candidates) : meant;
-  return meant == nullptr ? "" : " (did you mean '" + *meant + "'?)";
+  return meant == nullptr || *meant == found ? "" : " (did you mean '" + *meant + "'?)";
 }
 
 }  // namespace orrery

@@ -172,9 +172,7 @@ class Spmd : public Command {
     if (fixed_) {
       take("--fixed", fixed_, question.fixed.emplace(), mistakes);
     }
-    if (limit_) {
-      take("--max-memory", limit_, question.limit.emplace(), mistakes);
-    }
+    read_limit(question.limit, mistakes);
     if (frontier_) {
       refuse_given({{"--max-memory", limit_}}, "contradicts --frontier, which searches by itself",
                    mistakes);
@@ -191,6 +189,16 @@ class Spmd : public Command {
     take("--states", states_, states, mistakes);
     if (states_ && before == mistakes.mistakes.size() && (states < 1 || states > kMost)) {
       mistakes.add(wrong_value("--states", *states_, fmt::format("1 to {}", kMost)));
+    }
+  }
+
+  void read_limit(std::optional<Bytes>& limit, Error& mistakes) const {
+    if (limit_) {
+      const std::size_t before = mistakes.mistakes.size();
+      take("--max-memory", limit_, limit.emplace(), mistakes);
+      if (before == mistakes.mistakes.size() && *limit == Bytes(0)) {
+        mistakes.add(wrong_value("--max-memory", *limit_, "a size above 0"));
+      }
     }
   }
 
@@ -229,9 +237,7 @@ class Spmd : public Command {
     if (rates_ && run.cost != "mixed") {
       mistakes.add({"--rates", {}, {}, "goes with --cost mixed"});
     }
-    if (limit_) {
-      take("--max-memory", limit_, run.limit.emplace(), mistakes);
-    }
+    read_limit(run.limit, mistakes);
     take("--overlap", overlap_, run.overlap, mistakes);
     if (fixed_) {
       take("--fixed", fixed_, run.fixed.emplace(), mistakes);

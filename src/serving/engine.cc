@@ -16,6 +16,7 @@
 #include "base/reader.h"
 #include "serving/kv_tiers.h"
 #include "serving/step/quantization.h"
+#include "workload/plan/routing.h"
 
 namespace orrery::serving {
 namespace {
@@ -131,7 +132,7 @@ Error check(const Engine& engine) {
   ranges.from("parallel.moe_imbalance", engine.moe_imbalance, 1, kMostImbalance);
   ranges.from("parallel.moe_spread", engine.moe_spread, 0, kMostImbalance);
   ranges.from("parallel.redundant_experts", engine.redundant_experts, 0, kMostRedundant);
-  ranges.from("parallel.moe_bias", engine.moe_bias, 0, 1);
+  ranges.from("parallel.moe_bias", engine.moe_bias, 0, plan::Routing::kMostBias);
   ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
                  "0 with moe_imbalance");
   ranges.require(engine.moe_bias == 0 || (engine.moe_imbalance == 1 && engine.moe_spread == 0),

@@ -194,6 +194,7 @@ struct Engine {
   /// Visits the fields, in sections.
   template <class V>
   static void fields(V&& visit) {
+    parallel_fields(visit);
     step_fields(visit);
     memory_and_kernel_fields(visit);
     fleet_fields(visit);
@@ -201,7 +202,7 @@ struct Engine {
 
  private:
   template <class V>
-  static void step_fields(V&& visit) {
+  static void parallel_fields(V&& visit) {
     using E = Engine;
     visit("parallel", "tp", &E::tp, "tensor parallel");
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
@@ -226,9 +227,14 @@ struct Engine {
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "gateway", &E::gateway,
           "all-reduces of devices at home: none, fastest, star, tree or ring");
-    visit("parallel", "fuse", &E::fuse, "with tp: sums become slices where that is faster");
+    visit("parallel", "fuse", &E::fuse,
+          "with tp: sums become slices of tokens where that is faster");
     visit("parallel", "overlap_tensor", &E::overlap_tensor,
           "what tp sums do while their product still runs, where that is faster");
+  }
+  template <class V>
+  static void step_fields(V&& visit) {
+    using E = Engine;
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
     visit("precision", "kv", &E::kv, "of the KV cache");

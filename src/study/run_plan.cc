@@ -164,8 +164,9 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
     const double share =
         goodput::expected_goodput(scenario.stops(), scenario.checkpoint.cost, scenario.interval());
     if (share < kLeastGoodput) {
+      const goodput::Component& first = scenario.components.front();
       return fail(Error({{},
-                         "mtbf",
+                         first.per == goodput::Unit::job ? "job_mtbf" : "mtbf",
                          to_string(goodput::mtbf_of(scenario.stops())),
                          "stops of the job further apart: it keeps " + percent(share) +
                              " of its time and would not end"}));

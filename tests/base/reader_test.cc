@@ -111,6 +111,7 @@ TEST(Names, CloseWordsAreSuggested) {
   EXPECT_EQ(did_you_mean("bandwith", {"latency", "bandwidth"}), " (did you mean 'bandwidth'?)");
   EXPECT_EQ(did_you_mean("tpp", {"tp", "pp"}), " (did you mean 'tp'?)");
   EXPECT_EQ(did_you_mean("xyzzy", {"tp", "pp"}), "");
+  EXPECT_EQ(did_you_mean("tp", {"tp", "pp"}), "");  // the name itself is not what is wrong
   EXPECT_EQ(did_you_mean("a", {"m", "n"}), "");     // one letter is wrong of one
   EXPECT_EQ(did_you_mean("--bs", {"--jobs"}), "");  // two of four: dashes are no letters
 }

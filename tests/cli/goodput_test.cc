@@ -103,6 +103,13 @@ TEST(RunPlan, FailuresMakeItLonger) {
               HasSubstr("--tokens: found '15Q'"));
 }
 
+TEST(RunPlan, StopsThatAreTooCloseAreThoseOfTheFlag) {
+  EXPECT_THAT(orrery("run-plan --tokens 1T --model gpt2 --machine dgx-h100 --devices 8 "
+                     "--job-mtbf 1s")
+                  .err,
+              HasSubstr("--job-mtbf: found '1 s'"));
+}
+
 TEST(RunPlan, APlanThatDoesNotFitIsToldWhatWould) {
   EXPECT_THAT(
       orrery("run-plan --tokens 10B --model llama-3-8b --machine dgx-a100-80g --devices 8").err,

@@ -43,6 +43,15 @@ TEST(SpmdMesh, SlowProgramsOfThreeAxesWithALimitAndOverlapArePlans) {
   EXPECT_LT(frontier.at(1).at("memory_bytes"), frontier.at(0).at("memory_bytes"));
 }
 
+TEST(SpmdMesh, ALimitOfNothingIsAMistake) {
+  for (const char* mesh : {"", "--mesh 8x2 "}) {
+    EXPECT_EQ(orrery("spmd --graph gpt2 " + std::string(mesh) +
+                     "--cost orrery --machine dgx-h100 --max-memory 0")
+                  .err,
+              "--max-memory: found '0', expected a size above 0\n");
+  }
+}
+
 TEST(SpmdMesh, AFrontierHasTheBoundOfItsFastest) {
   // Of programs that are as fast the one that holds less is there, found at a price of memory.
   const auto found = mesh_json_of(

@@ -59,6 +59,16 @@ TEST(Engines, ImbalanceThatAFileStatesIsInPlaceOfAReleasesSpread) {
   EXPECT_EQ(engine.moe_bias, 0);
 }
 
+TEST(Engines, ExpertsDoNotHaveAllOfARoutersScores) {
+  const auto node =
+      parse_config("{engine: vllm@0.20, parallel: {moe_bias: 1}}", "e.yaml", ConfigSyntax::yaml);
+  const auto engine = parse_engine(node.value());
+  ASSERT_FALSE(engine);
+  EXPECT_NE(engine.error().to_string().find("e.yaml:1: parallel.moe_bias: found '1'"),
+            std::string::npos)
+      << engine.error().to_string();
+}
+
 TEST(Engines, EveryOneIsReadBackEqual) {
   for (const EngineDefaults& row : engines()) {
     const Engine engine = load_engine(std::string(row.name)).value();

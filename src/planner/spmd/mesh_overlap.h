@@ -2,7 +2,7 @@
 /// The fastest program on a mesh whose collectives run beside kernels (program_of() with an
 /// overlap), as a simulation of each judges it.
 ///
-/// What hides depends on the order of everything, so time is no sum and no search of sums is exact.
+/// Time is no sum, since what hides depends on the order of everything: no search of sums is exact.
 /// Candidates are the optima of sums in which communication of parameters and of their gradients,
 /// which can run ahead and behind, counts as a whole, a half, a tenth and nothing, and those that
 /// the bound finds. Every kernel runs on one stream, and the steps of every group on two, one after

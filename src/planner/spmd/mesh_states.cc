@@ -19,20 +19,21 @@ void MeshStates::add(const MeshLabel& label) {
   same = label.cost < same.cost ? label : same;
 }
 
-/// Lets no dearer half of very many states grow further.
+/// Lets the cheaper half of very many states stay, and none come that costs more than they do.
 void MeshStates::limit() {
   constexpr std::int64_t kSpare = 8;  // labels for each that may stay, as some are dominated
-  if (std::ssize(labels_) != kSpare * rule_.most) {
+  if (std::ssize(labels_) < kSpare * rule_.most) {
     return;
   }
-  std::vector<Time> costs;
-  costs.reserve(labels_.size());
-  for (const MeshLabel& label : labels_) {
-    costs.push_back(label.cost);
+  std::ranges::stable_sort(labels_, {}, &MeshLabel::cost);
+  const auto middle = labels_.begin() + std::ssize(labels_) / 2;
+  most_ = std::prev(middle)->cost;
+  std::for_each(middle, labels_.end(), [this](const MeshLabel& label) { pass(label); });
+  labels_.erase(middle, labels_.end());
+  known_.clear();
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    known_.emplace(labels_[i].state, i);
   }
-  const auto middle = costs.begin() + std::ssize(costs) / 2;
-  std::ranges::nth_element(costs, middle);
-  most_ = *middle;
 }
 
 /// Drops a label, or joins it with those of the same forms of what is used once.

@@ -31,7 +31,7 @@ struct Plan {
   std::int64_t etp = 0;  ///< tensor-parallel degree inside an expert; 0 = tp
   bool sequence_parallel = false;
   Schedule schedule = Schedule::one_f_one_b;
-  std::int64_t chunks = 1;        ///< v, model chunks per device (interleaved, zb-v)
+  std::int64_t chunks = 1;        ///< v, model chunks per device (interleaved, zb-v ...)
   std::int64_t microbatch = 1;    ///< sequences
   std::int64_t global_batch = 1;  ///< sequences
   std::int64_t sequence = 0;      ///< tokens; 0 = those of the model's pre-training
@@ -147,7 +147,8 @@ struct Plan {
     visit("etp", &Plan::etp, "tensor-parallel degree of an expert; 0 = tp");
     visit("sequence_parallel", &Plan::sequence_parallel, "split norms and dropout over tp too");
     visit("schedule", &Plan::schedule, "pipeline schedule");
-    visit("chunks", &Plan::chunks, "model chunks per device (schedule interleaved, zb-v)");
+    visit("chunks", &Plan::chunks,
+          "model chunks per device (schedule interleaved, zb-v, v-half, v-min)");
     visit("microbatch", &Plan::microbatch, "sequences per microbatch and replica");
     visit("global_batch", &Plan::global_batch, "sequences per step over all replicas");
     visit("sequence", &Plan::sequence,

@@ -9,8 +9,7 @@ namespace orrery::plan {
 namespace {
 
 constexpr int kHalvings = 60;
-constexpr double kFarthest = 8;     // standard deviations
-constexpr double kMostBias = 0.98;  // steps of b are narrower than p's slope
+constexpr double kFarthest = 8;  // standard deviations
 
 double below(double x) {
   return std::erfc(-x / std::numbers::sqrt2) / 2;
@@ -52,7 +51,7 @@ Routing::Routing(double experts, double chosen, double bias) : experts_(experts)
   if (bias == 0 || share == 1) {
     return;  // all alike
   }
-  const double own = std::sqrt(std::min(bias, kMostBias));
+  const double own = std::sqrt(bias);
   const double rest = std::sqrt(1 - own * own);
   const double threshold = -where(-kFarthest, kFarthest, share, below);
   for (std::size_t i = 0; i < kPoints; ++i) {

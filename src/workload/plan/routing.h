@@ -23,7 +23,9 @@ namespace orrery::plan {
 /// Ignores: groups of experts, that a layer's favourites change with the text.
 class Routing {
  public:
-  /// Requires 0 < chosen and 0 <= bias < 1.
+  static constexpr double kMostBias = 0.98;  ///< steps of b are narrower than p's slope
+
+  /// Requires 0 < chosen and 0 <= bias <= kMostBias.
   Routing(double experts, double chosen, double bias);
   /// Returns the one whose loads deviate by `spread` of their mean, or by as much as they can.
   static Routing of_spread(double experts, double chosen, double spread);

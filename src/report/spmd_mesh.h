@@ -17,14 +17,14 @@ struct MeshRun {
   spmd::Overlap overlap = spmd::Overlap::none;
   std::string machine;
   graph::DataType type{};  ///< in which it computes
-  spmd::MeshSolution solution;
-  spmd::MeshCost cost;
+  spmd::MeshSolution solution{};
+  spmd::MeshCost cost{};
   Time simulated{0};
-  std::optional<Bytes> limit;             ///< of memory
-  Time bound{0};                          ///< no program within the limit is faster
-  std::int64_t states = 0;                ///< kept at a cut at the most
-  std::vector<spmd::MeshPoint> frontier;  ///< time against memory; empty: not asked for
-  double search_seconds = 0;              ///< wall clock
+  std::optional<Bytes> limit;               ///< of memory
+  Time bound{0};                            ///< no program within the limit is faster
+  std::int64_t states = 0;                  ///< kept at a cut at the most
+  std::vector<spmd::MeshPoint> frontier{};  ///< time against memory; empty: not asked for
+  double search_seconds = 0;                ///< wall clock
 };
 
 /// Returns text for a terminal: the time and where it goes, what is converted, the program.
